@@ -1,0 +1,41 @@
+// Numbers that more than one language of Plait must agree on and that are not wire formats.
+//
+// Only `const`, `typedef` and `enum bit<N>` appear here; wire/generate.py turns them into C enums with name
+// tables and Python IntEnums.
+
+#ifndef PLAIT_CODES_P4
+#define PLAIT_CODES_P4
+
+// What the RNIC did with a received frame: every verdict of the XDP program counts exactly one of these.
+enum bit<8> nic_event_t {
+    PASSED_TO_KERNEL   = 0,    // not RoCEv2: the host's own stack gets it
+    REQUEST_PLACED     = 1,    // payload written into its memory region
+    REQUEST_DUPLICATE  = 2,    // PSN before the expected one: acknowledged again, not executed
+    REQUEST_SEQ_ERROR  = 3,    // PSN beyond the expected one: first of a gap answered by NAK, the rest dropped
+    ACK_RECEIVED       = 4,
+    NAK_RECEIVED       = 5,
+    ACK_STALE          = 6,    // acknowledges nothing outstanding
+    DROP_TRUNCATED     = 7,    // shorter than its headers or lengths say
+    DROP_BAD_HEADER    = 8,    // BTH version, pad count or P_Key not acceptable
+    DROP_UNKNOWN_QP    = 9,
+    DROP_WRONG_PEER    = 10,   // addresses are not those of the queue pair's path
+    DROP_QP_STATE      = 11,   // the queue pair is not ready to receive
+    DROP_BAD_OPCODE    = 12,   // reserved or unsupported opcode
+    NAK_OPCODE_SEQ     = 13,   // First/Middle/Last/Only out of order: NAK invalid request
+    NAK_LENGTH         = 14,   // payload does not fit the path MTU or the DMA length: NAK invalid request
+    NAK_RKEY           = 15,   // no such region, or no remote-write access: NAK remote access error
+    NAK_BOUNDS         = 16,   // outside the region: NAK remote access error
+    CNP_RECEIVED       = 17
+}
+
+// States of a queue pair (IBTA vol. 1, section 10.3.1), as the NIC core sees them.
+enum bit<8> qp_state_t {
+    RESET = 0,
+    INIT  = 1,
+    RTR   = 2,
+    RTS   = 3,
+    SQE   = 4,
+    ERROR = 5
+}
+
+#endif

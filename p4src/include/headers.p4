@@ -1,0 +1,153 @@
+// Wire formats of Plait: the only home of header layouts, EtherTypes, ports, BTH opcodes and ECN codepoints.
+//
+// Only `const`, `typedef`, `enum bit<N>` and `header` appear here: wire/generate.py turns this file into
+// wire.h (C), scapy layers and Python constants.  Names follow the InfiniBand specification vol. 1 ("IBTA"),
+// its Annex A17 (RoCEv2), RFC 791, RFC 768 and RFC 3168.
+
+#ifndef PLAIT_HEADERS_P4
+#define PLAIT_HEADERS_P4
+
+typedef bit<48> mac_addr_t;
+typedef bit<32> ipv4_addr_t;
+typedef bit<16> l4_port_t;
+typedef bit<24> psn_t;
+typedef bit<24> qpn_t;
+
+enum bit<16> ether_type_t {
+    IPV4      = 0x0800,
+    ARP       = 0x0806,
+    MAC_CTRL  = 0x8808   // IEEE 802.3x / 802.1Qbb pause frames
+}
+
+enum bit<8> ip_proto_t {
+    ICMP = 1,
+    TCP  = 6,
+    UDP  = 17
+}
+
+// RFC 3168, section 5.
+enum bit<2> ecn_t {
+    NOT_ECT = 0,
+    ECT_1   = 1,
+    ECT_0   = 2,
+    CE      = 3
+}
+
+const l4_port_t ROCEV2_UDP_PORT = 4791;      // IBTA Annex A17.9.2
+const bit<16> ROCEV2_DEFAULT_PKEY = 0xffff;
+const bit<16> ICRC_BYTES = 4;                // trails every RoCEv2 packet; not a P4 header
+
+// IBTA vol. 1, table 38: service type in the upper three bits (000 = reliable connection).
+enum bit<8> bth_opcode_t {
+    RC_SEND_FIRST              = 0x00,
+    RC_SEND_MIDDLE             = 0x01,
+    RC_SEND_LAST               = 0x02,
+    RC_SEND_LAST_IMM           = 0x03,
+    RC_SEND_ONLY               = 0x04,
+    RC_SEND_ONLY_IMM           = 0x05,
+    RC_WRITE_FIRST             = 0x06,
+    RC_WRITE_MIDDLE            = 0x07,
+    RC_WRITE_LAST              = 0x08,
+    RC_WRITE_LAST_IMM          = 0x09,
+    RC_WRITE_ONLY              = 0x0a,
+    RC_WRITE_ONLY_IMM          = 0x0b,
+    RC_READ_REQUEST            = 0x0c,
+    RC_READ_RESPONSE_FIRST     = 0x0d,
+    RC_READ_RESPONSE_MIDDLE    = 0x0e,
+    RC_READ_RESPONSE_LAST      = 0x0f,
+    RC_READ_RESPONSE_ONLY      = 0x10,
+    RC_ACKNOWLEDGE             = 0x11,
+    RC_ATOMIC_ACKNOWLEDGE      = 0x12,
+    RC_COMPARE_SWAP            = 0x13,
+    RC_FETCH_ADD               = 0x14,
+    RC_SEND_LAST_INVALIDATE    = 0x16,
+    RC_SEND_ONLY_INVALIDATE    = 0x17,
+    CNP                        = 0x81    // IBTA Annex A17.9.3
+}
+
+// IBTA vol. 1, table 43: AETH syndrome, bits 6:5 of the syndrome byte.
+enum bit<8> aeth_kind_t {
+    ACK     = 0x00,
+    RNR_NAK = 0x20,
+    NAK     = 0x60
+}
+
+// IBTA vol. 1, table 45: NAK codes, bits 4:0 of the syndrome byte.
+enum bit<8> nak_code_t {
+    PSN_SEQUENCE_ERROR       = 0,
+    INVALID_REQUEST          = 1,
+    REMOTE_ACCESS_ERROR      = 2,
+    REMOTE_OPERATIONAL_ERROR = 3,
+    INVALID_RD_REQUEST       = 4
+}
+
+// An ACK that grants no end-to-end credits (IBTA vol. 1, 9.7.7.2.1): "invalid" credit count.
+const bit<8> AETH_CREDITS_INVALID = 0x1f;
+
+header ethernet_t {
+    mac_addr_t   dst_addr;
+    mac_addr_t   src_addr;
+    ether_type_t ether_type;
+}
+
+header ipv4_t {
+    bit<4>      version;
+    bit<4>      ihl;
+    bit<6>      dscp;
+    ecn_t       ecn;
+    bit<16>     total_len;
+    bit<16>     identification;
+    bit<1>      reserved;
+    bit<1>      do_not_fragment;
+    bit<1>      more_fragments;
+    bit<13>     frag_offset;
+    bit<8>      ttl;
+    ip_proto_t  protocol;
+    bit<16>     hdr_checksum;
+    ipv4_addr_t src_addr;
+    ipv4_addr_t dst_addr;
+}
+
+header udp_t {
+    l4_port_t src_port;
+    l4_port_t dst_port;
+    bit<16>   len;
+    bit<16>   checksum;
+}
+
+// Base transport header, IBTA vol. 1, section 9.2.
+header bth_t {
+    bth_opcode_t opcode;
+    bit<1>       solicited;
+    bit<1>       mig_req;
+    bit<2>       pad_count;
+    bit<4>       version;
+    bit<16>      pkey;
+    bit<1>       fecn;
+    bit<1>       becn;
+    bit<6>       reserved6;
+    qpn_t        dest_qpn;
+    bit<1>       ack_req;
+    bit<7>       reserved7;
+    psn_t        psn;
+}
+
+// RDMA extended transport header, IBTA vol. 1, section 9.3.3.
+header reth_t {
+    bit<64> virtual_address;
+    bit<32> rkey;
+    bit<32> dma_length;
+}
+
+// ACK extended transport header, IBTA vol. 1, section 9.3.5.
+header aeth_t {
+    bit<8>  syndrome;
+    bit<24> msn;
+}
+
+// Immediate data extended transport header, IBTA vol. 1, section 9.3.6.
+header immdt_t {
+    bit<32> immediate;
+}
+
+#endif

@@ -1,0 +1,38 @@
+// Equal-cost multi-path: longest prefix match on the destination, one member of the next-hop group per flow.
+//
+//     dst_addr --lpm--> group --flow_hash % size--> member: (next MAC, port)
+//
+// Weights (WCMP) are members that occur more than once in a group.
+
+#ifndef PLAIT_ECMP_P4
+#define PLAIT_ECMP_P4
+
+#include "../include/flow_hash.p4"
+
+control ecmp(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    flow_hash() per_flow;
+
+    action forward(mac_addr_t src_mac, mac_addr_t dst_mac, port_t port) {
+        hdr.ethernet.src_addr = src_mac;
+        hdr.ethernet.dst_addr = dst_mac;
+        standard_metadata.egress_spec = port;
+    }
+
+    table ipv4_lpm {
+        key = {
+            hdr.ipv4.dst_addr : lpm;
+            meta.flow_hash    : selector;
+        }
+        actions = { forward; }
+        size = 4096;
+        implementation = action_selector(HashAlgorithm.identity, 1024, 16);
+    }
+
+    // A miss leaves the packet marked to drop: indirect tables have no default action on BMv2.
+    apply {
+        per_flow.apply(hdr, meta);
+        ipv4_lpm.apply();
+    }
+}  // control ecmp
+
+#endif
