@@ -1,10 +1,16 @@
-// Numbers that more than one language of Plait must agree on and that are not wire formats.
+// Numbers that NICs, hosts and tools must agree on and that no switch reads.
 //
 // Only `const`, `typedef` and `enum bit<N>` appear here; wire/generate.py turns them into C enums with name
 // tables and Python IntEnums.
 
 #ifndef PLAIT_CODES_P4
 #define PLAIT_CODES_P4
+
+const bit<16> ROCEV2_DEFAULT_PKEY = 0xffff;
+const bit<16> ICRC_BYTES = 4;   // trails every RoCEv2 packet (IBTA Annex A17.3); not a P4 header
+
+// An ACK that grants no end-to-end credits (IBTA vol. 1, 9.7.7.2.1): "invalid" credit count.
+const bit<8> AETH_CREDITS_INVALID = 0x1f;
 
 // What the RNIC did with a received frame: every verdict of the XDP program counts exactly one of these.
 enum bit<8> nic_event_t {

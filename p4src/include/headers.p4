@@ -2,7 +2,7 @@
 //
 // Only `const`, `typedef`, `enum bit<N>` and `header` appear here: wire/generate.py turns this file into
 // wire.h (C), scapy layers and Python constants.  Names follow the InfiniBand specification vol. 1 ("IBTA"),
-// its Annex A17 (RoCEv2), RFC 791, RFC 768 and RFC 3168.
+// its Annex A17 (RoCEv2), RFC 791, RFC 768 and RFC 3168.  Wire constants that no switch reads are in codes.p4.
 
 #ifndef PLAIT_HEADERS_P4
 #define PLAIT_HEADERS_P4
@@ -34,8 +34,8 @@ enum bit<2> ecn_t {
 }
 
 const l4_port_t ROCEV2_UDP_PORT = 4791;      // IBTA Annex A17.9.2
-const bit<16> ROCEV2_DEFAULT_PKEY = 0xffff;
-const bit<16> ICRC_BYTES = 4;                // trails every RoCEv2 packet; not a P4 header
+@noWarn("unused") const bit<16> ROCEV2_DEFAULT_PKEY = 0xffff;
+@noWarn("unused") const bit<16> ICRC_BYTES = 4;                // trails every RoCEv2 packet; not a P4 header
 
 // IBTA vol. 1, table 38: service type in the upper three bits (000 = reliable connection).
 enum bit<8> bth_opcode_t {
@@ -82,7 +82,7 @@ enum bit<8> nak_code_t {
 }
 
 // An ACK that grants no end-to-end credits (IBTA vol. 1, 9.7.7.2.1): "invalid" credit count.
-const bit<8> AETH_CREDITS_INVALID = 0x1f;
+@noWarn("unused") const bit<8> AETH_CREDITS_INVALID = 0x1f;
 
 header ethernet_t {
     mac_addr_t   dst_addr;

@@ -11,6 +11,7 @@
 
 control ecmp(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     flow_hash() per_flow;
+    action_selector(HashAlgorithm.identity, 1024, 16) next_hops;
 
     action forward(mac_addr_t src_mac, mac_addr_t dst_mac, port_t port) {
         hdr.ethernet.src_addr = src_mac;
@@ -25,7 +26,7 @@ control ecmp(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
         }
         actions = { forward; }
         size = 4096;
-        implementation = action_selector(HashAlgorithm.identity, 1024, 16);
+        implementation = next_hops;
     }
 
     // A miss leaves the packet marked to drop: indirect tables have no default action on BMv2.
