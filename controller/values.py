@@ -1,0 +1,153 @@
+"""Values as people write them, and back: integers, IPv4, MAC, prefixes, masks, ranges.
+
+    exact, optional   7   0x1f   10.0.0.1   02:00:00:00:00:01
+    lpm               10.0.0.0/24   10.0.0.1
+    ternary           0x0800&&&0xff00   10.0.0.0/24   7
+    range             1..5   7
+
+"*" is a field that does not matter (not for exact).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+import finsy as fy
+from finsy.p4schema import P4MatchField, P4MatchType
+from finsy.proto import p4r
+
+from controller.errors import EntryTextError
+
+ANY = "*"
+
+MAC_BITS, IPV4_BITS, IPV6_BITS = 48, 32, 128
+
+# P4Info knows widths, not meanings. A 32-bit or 48-bit value is shown as an address if its name says that it is one.
+_ADDRESS_NAME = re.compile(r"(^|[._])(src|dst|mac|eth|ip|ipv4|addr|address|gateway|next_?hop)(?=$|[._])", re.IGNORECASE)
+
+
+def parse_value(text: str, bitwidth: int, name: str) -> int | str:
+    """The value of a field or parameter; EntryTextError says what was expected.  Text stays text at width 0."""
+    text = text.strip()
+    if bitwidth == 0:
+        return text
+    try:
+        value = _parse_number(text, bitwidth)
+    except ValueError:
+        raise EntryTextError(f"{name}: {text!r} is not {_expected(bitwidth)}") from None
+    if not 0 <= value < 1 << bitwidth:
+        raise EntryTextError(f"{name}: {text} does not fit in {bitwidth} bits")
+    return value
+
+
+def _parse_number(text: str, bitwidth: int) -> int:
+    if bitwidth == IPV4_BITS and "." in text:
+        return int(ipaddress.IPv4Address(text))
+    if bitwidth == IPV6_BITS and ":" in text:
+        return int(ipaddress.IPv6Address(text))
+    if bitwidth == MAC_BITS and ":" in text:
+        return int(fy.MACAddress(text))
+    return int(text, base=0)
+
+
+def _expected(bitwidth: int) -> str:
+    extra = {IPV4_BITS: " or an IPv4 address", MAC_BITS: " or a MAC address", IPV6_BITS: " or an IPv6 address"}
+    return f"a number{extra.get(bitwidth, '')}"
+
+
+def format_value(value: int, bitwidth: int, name: str) -> str:
+    """The text of a value, as an address where its width and name say so."""
+    if bitwidth == MAC_BITS and _ADDRESS_NAME.search(name):
+        return str(fy.MACAddress(value))
+    if bitwidth == IPV4_BITS and _ADDRESS_NAME.search(name):
+        return str(ipaddress.IPv4Address(value))
+    if bitwidth == IPV6_BITS:
+        return str(ipaddress.IPv6Address(value))
+    return str(value) if bitwidth <= 64 else hex(value)
+
+
+def parse_field(field: P4MatchField, text: str) -> object | None:
+    """A match as finsy takes it, None for "does not matter"; EntryTextError says what is wrong."""
+    name, width = field.name, field.bitwidth
+    text = text.strip()
+    if text == ANY:
+        if field.match_type is P4MatchType.EXACT:
+            raise EntryTextError(f"{name}: an exact key needs a value")
+        return None
+    match field.match_type:
+        case P4MatchType.EXACT | P4MatchType.OPTIONAL:
+            return parse_value(text, width, name)
+        case P4MatchType.LPM:
+            value, prefix = _parse_prefix(text, width, name)
+            return (value, prefix) if prefix else None
+        case P4MatchType.TERNARY:
+            value, mask = _parse_masked(text, width, name)
+            return (value & mask, mask) if mask else None
+        case P4MatchType.RANGE:
+            return _parse_range(text, width, name)
+    raise EntryTextError(f"{name}: is not matched, it is a {field.match_type} key")
+
+
+def _parse_prefix(text: str, width: int, name: str) -> tuple[int, int]:
+    value_text, slash, length_text = text.partition("/")
+    value = _integer(value_text, width, name)
+    if not slash:
+        return value, width
+    if not length_text.isdigit() or int(length_text) > width:
+        raise EntryTextError(f"{name}: prefix length {length_text!r} must be from 0 to {width}")
+    length = int(length_text)
+    return value & _prefix_mask(length, width), length
+
+
+def _prefix_mask(length: int, width: int) -> int:
+    return (1 << width) - (1 << (width - length))
+
+
+def _parse_masked(text: str, width: int, name: str) -> tuple[int, int]:
+    value_text, separator, mask_text = text.partition("&&&")
+    if separator:
+        return _integer(value_text, width, name), _integer(mask_text, width, name)
+    value, length = _parse_prefix(text, width, name)
+    return value, _prefix_mask(length, width)
+
+
+def _parse_range(text: str, width: int, name: str) -> tuple[int, int] | None:
+    low_text, separator, high_text = text.partition("..")
+    # "10.0.0.1..10.0.0.9": addresses hold single dots only, so that the first ".." separates.
+    low = _integer(low_text, width, name)
+    high = _integer(high_text, width, name) if separator else low
+    if low > high:
+        raise EntryTextError(f"{name}: {text}: the range ends before it begins")
+    # P4Runtime wants a range over everything to be left out.
+    return None if (low, high) == (0, (1 << width) - 1) else (low, high)
+
+
+def _integer(text: str, width: int, name: str) -> int:
+    value = parse_value(text, width, name)
+    assert isinstance(value, int), "only exact keys can be strings"
+    return value
+
+
+def format_field(field: P4MatchField, match: p4r.FieldMatch) -> str:
+    """The text of a match, such that `parse_field` reads it back."""
+    name, width = field.name, field.bitwidth
+
+    def text(value: bytes) -> str:
+        return format_value(int.from_bytes(value, "big"), width, name) if width else value.decode()
+
+    match match.WhichOneof("field_match_type"):
+        case "exact":
+            return text(match.exact.value)
+        case "optional":
+            return text(match.optional.value)
+        case "lpm":
+            return f"{text(match.lpm.value)}/{match.lpm.prefix_len}"
+        case "ternary":
+            mask = int.from_bytes(match.ternary.mask, "big")
+            if mask == (1 << width) - 1:
+                return text(match.ternary.value)
+            return f"{hex(int.from_bytes(match.ternary.value, 'big'))}&&&{hex(mask)}"
+        case "range":
+            return f"{text(match.range.low)}..{text(match.range.high)}"
+    return ANY

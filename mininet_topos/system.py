@@ -1,0 +1,145 @@
+"""The little of Linux that a laboratory's network needs: links by `ip -batch`, offloads by ioctl, children that end.
+
+One `ip` process makes all links of a fabric, since a process per link is what makes large networks slow to start.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+# Every process of a laboratory carries its name here, so that what a killed laboratory left can be found.
+LAB_VARIABLE = "PLAIT_LAB"
+
+# Every interface that a laboratory makes in the root namespace is in this group (`ip link show group 20556`).
+LAB_GROUP = 20556
+
+# linux/if.h: the length of an interface's name without its terminator.
+MAX_INTERFACE_NAME = 15
+
+# linux/sockios.h and linux/ethtool.h.
+_SIOCETHTOOL = 0x8946
+_IFNAMSIZ = 16
+_ETHTOOL_SETTERS = {
+    "rx checksum": 0x15,
+    "tx checksum": 0x17,
+    "scatter-gather": 0x19,
+    "tcp segmentation": 0x1F,
+    "generic segmentation": 0x24,
+    "generic receive": 0x2C,
+}
+
+
+Child = subprocess.Popen[bytes]
+
+
+class NetworkError(Exception):
+    """The network could not be brought up or down: says which part and why."""
+
+
+def lab_environment(lab: str) -> dict[str, str]:
+    """The environment of a laboratory's child processes."""
+    return {**os.environ, LAB_VARIABLE: lab}
+
+
+def ip_batch(commands: Sequence[str], *, force: bool = False) -> None:
+    """Runs `ip` commands in one process; NetworkError names the first that failed, unless `force` runs them all."""
+    if not commands:
+        return
+    arguments = ["ip", *(["-force"] if force else []), "-batch", "-"]
+    done = subprocess.run(arguments, input="\n".join(commands), text=True, capture_output=True, check=False)
+    if done.returncode != 0 and not force:
+        raise NetworkError(f"ip: {_batch_failure(done.stderr, commands)}")
+
+
+def _batch_failure(stderr: str, commands: Sequence[str]) -> str:
+    # "RTNETLINK answers: File exists\nCommand failed -:3"
+    lines = [line for line in stderr.splitlines() if line]
+    number = lines[-1].rpartition(":")[2] if lines else ""
+    if number.isdigit() and 1 <= int(number) <= len(commands):
+        return f"{commands[int(number) - 1]}: {'; '.join(lines[:-1])}"
+    return "; ".join(lines) or "failed without a message"
+
+
+def interface_exists(name: str) -> bool:
+    return Path("/sys/class/net", name).exists()
+
+
+def disable_offloads(interfaces: Iterable[str]) -> None:
+    """Turns off what would hand checksums and segmentation to hardware that a veth has not.
+
+    A P4 switch would forward packets with unfinished checksums, or larger than the MTU. The interfaces must be in this
+    process's namespace.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for interface in interfaces:
+            for feature, command in _ETHTOOL_SETTERS.items():
+                value = array.array("I", (command, 0))  # struct ethtool_value
+                request = struct.pack(f"{_IFNAMSIZ}sP", interface.encode(), value.buffer_info()[0])
+                try:
+                    fcntl.ioctl(control, _SIOCETHTOOL, request)
+                except OSError as error:
+                    raise NetworkError(f"{interface}: cannot turn off {feature} offload: {error.strerror}") from None
+
+
+def disable_ipv6(interfaces: Iterable[str]) -> None:
+    """Keeps router solicitations and other unasked packets off interfaces of this namespace."""
+    for interface in interfaces:
+        setting = Path("/proc/sys/net/ipv6/conf", interface, "disable_ipv6")
+        if setting.exists():  # not on a kernel without IPv6
+            setting.write_text("1")
+
+
+def last_lines(path: Path, count: int = 20) -> str:
+    """The end of a log, for error messages."""
+    try:
+        return "\n".join(path.read_text(errors="replace").splitlines()[-count:])
+    except OSError:
+        return ""
+
+
+def start_child(arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> Child:
+    """Starts a process in a group of its own, so that the terminal's Ctrl-C is ours to handle; output goes to `log`."""
+    with log.open("wb") as output:
+        try:
+            return subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise NetworkError(f"cannot start {arguments[0]}: {error.strerror}") from None
+
+
+def ask_to_end(children: Iterable[Child]) -> list[Child]:
+    """Asks all to end, without waiting; returns those that still run."""
+    running = [child for child in children if child.poll() is None]
+    for child in running:
+        child.send_signal(signal.SIGTERM)
+    return running
+
+
+def end_children(children: Iterable[Child], patience_s: float = 10.0) -> None:
+    """Asks all to end, waits for them, and kills those that have not after `patience_s`.  Returns when all are gone.
+
+    The kernel takes some 25 ms to close each packet socket, which for hundreds of interfaces adds up to seconds.
+    """
+    running = ask_to_end(children)
+    deadline = time.monotonic() + patience_s
+    for child in running:
+        try:
+            child.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
