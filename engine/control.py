@@ -1,0 +1,262 @@
+"""Control of one switch's tables, profiles and arrays: the part of Switch that the P4Runtime server drives.
+
+Everything goes by index into the program's descriptors; byte strings are big-endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine._library import check, ffi, lib, new_error, unsigned
+
+Target = tuple[Any, ...]
+"""("action", action_index, params) | ("member", handle) | ("group", handle)"""
+
+Replica = tuple[int, int]
+"""(port, replica instance)"""
+
+_TARGET_KINDS = {"action": lib.PLAIT_TARGET_ACTION, "member": lib.PLAIT_TARGET_MEMBER, "group": lib.PLAIT_TARGET_GROUP}
+_UNLIMITED_BURST = 64
+
+
+def _target(target: Target) -> tuple[Any, Any]:
+    """The C struct, and what must stay alive as long as it."""
+    kind = target[0] if target else None
+    if kind not in _TARGET_KINDS or len(target) != (3 if kind == "action" else 2):
+        raise ValueError(
+            f"target {target!r}: one of ('action', index, params), ('member', handle), ('group', handle) is expected"
+        )
+    params = ffi.from_buffer(target[2]) if kind == "action" else ffi.NULL
+    length = len(target[2]) if kind == "action" else 0
+    struct = ffi.new(
+        "struct plait_target *", (_TARGET_KINDS[kind], unsigned(f"{kind} index", target[1]), params, length)
+    )
+    return struct, params
+
+
+class Control:
+    """Mixed into Switch, which owns the C switch and says whether it still lives."""
+
+    def _handle(self) -> Any:
+        raise NotImplementedError
+
+    # --- entries ------------------------------------------------------------------------------------------------
+
+    def entry_insert(
+        self,
+        table: int,
+        key: bytes,
+        mask: bytes | None,
+        prefix_len: int | None,
+        range_high: bytes | None,
+        priority: int,
+        target: Target,
+    ) -> int:
+        """Inserts an entry and returns its handle. Raises TableFull, EntryExists, ValueError or IndexError."""
+        if not -(1 << 31) <= priority < 1 << 31:
+            raise ValueError(f"priority: {priority} does not fit into 32 bits")
+        if prefix_len is not None and not 0 <= prefix_len < 1 << 31:
+            raise ValueError(f"prefix_len: {prefix_len} is out of range")
+        strings = [ffi.NULL if s is None else ffi.from_buffer(s) for s in (key, mask, range_high)]
+        spec = ffi.new(
+            "struct plait_match_spec *",
+            {
+                "key": strings[0],
+                "key_length": len(key),
+                "mask": strings[1],
+                "mask_length": len(mask or b""),
+                "high": strings[2],
+                "high_length": len(range_high or b""),
+                "prefix_length": -1 if prefix_len is None else prefix_len,
+                "priority": priority,
+            },
+        )
+        struct, _alive = _target(target)
+        handle, error = ffi.new("uint64_t *"), new_error()
+        check(
+            lib.plait_control_entry_insert(self._handle(), unsigned("table", table), spec, struct, handle, error), error
+        )
+        return int(handle[0])
+
+    def entry_modify(self, table: int, handle: int, target: Target) -> None:
+        struct, _alive = _target(target)
+        error = new_error()
+        table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
+        check(lib.plait_control_entry_modify(self._handle(), table, handle, struct, error), error)
+
+    def entry_delete(self, table: int, handle: int) -> None:
+        error = new_error()
+        table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
+        check(lib.plait_control_entry_delete(self._handle(), table, handle, error), error)
+
+    def entry_count(self, table: int) -> int:
+        error = new_error()
+        return check(lib.plait_control_entry_count(self._handle(), unsigned("table", table), error), error)
+
+    def _entry_counter(self, table: int, handle: int) -> tuple[int, int, int]:
+        cells, error = ffi.new("uint64_t[3]"), new_error()
+        table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
+        call = lib.plait_control_entry_counter
+        check(call(self._handle(), table, handle, cells, cells + 1, cells + 2, error), error)
+        return int(cells[0]), int(cells[1]), int(cells[2])
+
+    def entry_counter(self, table: int, handle: int) -> tuple[int, int]:
+        """(packets, bytes) of the direct counter."""
+        return self._entry_counter(table, handle)[:2]
+
+    def entry_last_hit(self, table: int, handle: int) -> int:
+        """ns of the fabric's clock when the entry was last hit; 0: never."""
+        return self._entry_counter(table, handle)[2]
+
+    def entry_counter_set(self, table: int, handle: int, packets: int, bytes_: int) -> None:
+        error = new_error()
+        table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
+        packets, bytes_ = unsigned("packets", packets, 64), unsigned("bytes", bytes_, 64)
+        check(lib.plait_control_entry_counter_set(self._handle(), table, handle, packets, bytes_, error), error)
+
+    def default_set(self, table: int, target: Target | None) -> None:
+        """What a miss runs; None: nothing."""
+        struct, _alive = _target(target) if target is not None else (ffi.NULL, None)
+        error = new_error()
+        check(lib.plait_control_default_set(self._handle(), unsigned("table", table), struct, error), error)
+
+    def default_counter(self, table: int) -> tuple[int, int]:
+        cells, error = ffi.new("uint64_t[2]"), new_error()
+        table = unsigned("table", table)
+        check(lib.plait_control_default_counter(self._handle(), table, cells, cells + 1, error), error)
+        return int(cells[0]), int(cells[1])
+
+    # --- action profiles ----------------------------------------------------------------------------------------
+
+    def member_create(self, action: int, params: bytes) -> int:
+        handle, error = ffi.new("uint32_t *"), new_error()
+        call = lib.plait_control_member_create
+        check(call(self._handle(), unsigned("action", action), params, len(params), handle, error), error)
+        return int(handle[0])
+
+    def member_modify(self, member: int, action: int, params: bytes) -> None:
+        error = new_error()
+        member, action = unsigned("member", member), unsigned("action", action)
+        check(lib.plait_control_member_modify(self._handle(), member, action, params, len(params), error), error)
+
+    def member_delete(self, member: int) -> None:
+        error = new_error()
+        check(lib.plait_control_member_delete(self._handle(), unsigned("member", member), error), error)
+
+    def group_create(self) -> int:
+        handle, error = ffi.new("uint32_t *"), new_error()
+        check(lib.plait_control_group_create(self._handle(), handle, error), error)
+        return int(handle[0])
+
+    def group_set(self, group: int, members: Sequence[tuple[int, int]]) -> None:
+        """Replaces the group's members, given as (member handle, weight)."""
+        handles = ffi.new("uint32_t[]", [unsigned("member", m) for m, _ in members])
+        weights = ffi.new("uint32_t[]", [unsigned("weight", w) for _, w in members])
+        error = new_error()
+        call = lib.plait_control_group_set
+        check(call(self._handle(), unsigned("group", group), handles, weights, len(members), error), error)
+
+    def group_delete(self, group: int) -> None:
+        error = new_error()
+        check(lib.plait_control_group_delete(self._handle(), unsigned("group", group), error), error)
+
+    # --- arrays -------------------------------------------------------------------------------------------------
+
+    def _array_size(self, kind: str, index: int) -> int:
+        raise NotImplementedError
+
+    def _register_bytes(self, index: int) -> int:
+        raise NotImplementedError
+
+    def _counters(self, index: int, first: int, count: int) -> list[tuple[int, int]]:
+        cells, error = ffi.new("struct plait_counter_cell[]", count), new_error()
+        index, first = unsigned("counter", index), unsigned("counter cell", first)
+        check(lib.plait_control_counter_read(self._handle(), index, first, count, cells, error), error)
+        return [(int(cells[i].packets), int(cells[i].bytes)) for i in range(count)]
+
+    def counter_read(self, index: int, cell: int) -> tuple[int, int]:
+        """(packets, bytes)"""
+        return self._counters(index, cell, 1)[0]
+
+    def counter_read_all(self, index: int) -> list[tuple[int, int]]:
+        return self._counters(index, 0, self._array_size("counters", index))
+
+    def counter_write(self, index: int, cell: int, packets: int, bytes_: int) -> None:
+        error = new_error()
+        index, cell = unsigned("counter", index), unsigned("counter cell", cell)
+        packets, bytes_ = unsigned("packets", packets, 64), unsigned("bytes", bytes_, 64)
+        check(lib.plait_control_counter_write(self._handle(), index, cell, packets, bytes_, error), error)
+
+    def _registers(self, index: int, first: int, count: int) -> list[bytes]:
+        width = self._register_bytes(unsigned("register", index))
+        cells, error = ffi.new("uint8_t[]", max(1, count * width)), new_error()
+        first = unsigned("register cell", first)
+        check(lib.plait_control_register_read(self._handle(), index, first, count, cells, error), error)
+        data = bytes(ffi.buffer(cells, count * width))
+        return [data[i * width : (i + 1) * width] for i in range(count)]
+
+    def register_read(self, index: int, cell: int) -> bytes:
+        """The cell, big-endian, (width + 7) // 8 bytes."""
+        return self._registers(index, cell, 1)[0]
+
+    def register_read_all(self, index: int) -> list[bytes]:
+        return self._registers(index, 0, lib.plait_control_register_size(self._handle(), unsigned("register", index)))
+
+    def register_write(self, index: int, cell: int, value: bytes) -> None:
+        error = new_error()
+        index, cell = unsigned("register", index), unsigned("register cell", cell)
+        check(lib.plait_control_register_write(self._handle(), index, cell, value, len(value), error), error)
+
+    def meter_set(self, index: int, cell: int, cir: int, cburst: int, pir: int, pburst: int) -> None:
+        """Rates a second and bursts, in bytes or packets as the meter counts."""
+        error = new_error()
+        index, cell = unsigned("meter", index), unsigned("meter cell", cell)
+        rates = [unsigned("meter rate or burst", v, _UNLIMITED_BURST) for v in (cir, cburst, pir, pburst)]
+        check(lib.plait_control_meter_set(self._handle(), index, cell, *rates, error), error)
+
+    def meter_clear(self, index: int, cell: int) -> None:
+        """Back to unconfigured: always green."""
+        error = new_error()
+        index, cell = unsigned("meter", index), unsigned("meter cell", cell)
+        check(lib.plait_control_meter_clear(self._handle(), index, cell, error), error)
+
+    def entry_meter_set(self, table: int, handle: int, cir: int, cburst: int, pir: int, pburst: int) -> None:
+        error = new_error()
+        table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
+        rates = [unsigned("meter rate or burst", v, _UNLIMITED_BURST) for v in (cir, cburst, pir, pburst)]
+        check(lib.plait_control_entry_meter_set(self._handle(), table, handle, *rates, error), error)
+
+    def entry_meter_clear(self, table: int, handle: int) -> None:
+        error = new_error()
+        table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
+        check(lib.plait_control_entry_meter_clear(self._handle(), table, handle, error), error)
+
+    # --- replication --------------------------------------------------------------------------------------------
+
+    def multicast_set(self, group: int, replicas: Sequence[Replica]) -> None:
+        """Replicas leave in this order."""
+        array = _replicas(replicas)
+        error = new_error()
+        call = lib.plait_control_multicast_set
+        check(call(self._handle(), unsigned("multicast group", group), array, len(replicas), error), error)
+
+    def multicast_delete(self, group: int) -> None:
+        error = new_error()
+        check(lib.plait_control_multicast_delete(self._handle(), unsigned("multicast group", group), error), error)
+
+    def clone_session_set(self, session: int, replicas: Sequence[Replica], truncate: int = 0) -> None:
+        """`truncate` in bytes; 0: whole packets."""
+        array = _replicas(replicas)
+        error = new_error()
+        session, truncate = unsigned("clone session", session), unsigned("truncate", truncate)
+        call = lib.plait_control_clone_session_set
+        check(call(self._handle(), session, array, len(replicas), truncate, error), error)
+
+    def clone_session_delete(self, session: int) -> None:
+        error = new_error()
+        check(lib.plait_control_clone_session_delete(self._handle(), unsigned("clone session", session), error), error)
+
+
+def _replicas(replicas: Sequence[Replica]) -> Any:
+    return ffi.new("struct plait_replica[]", [(unsigned("port", p), unsigned("instance", i)) for p, i in replicas])

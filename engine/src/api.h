@@ -1,0 +1,193 @@
+/* The C API that the Python binding calls.  The binding reads this file (without its # lines) as declarations, so it
+ * holds plain C only.  Every function takes the fabric's lock itself; none may be called by the packet path.
+ * Failure is a negative errno and text in `error`. */
+#ifndef PLAIT_API_H
+#define PLAIT_API_H
+
+#include "../pipeline.h"
+
+/* code: an errno; plus PLAIT_SYSTEM_ERROR if it is the operating system's, not the engine's. */
+enum { PLAIT_SYSTEM_ERROR = 65536 };
+struct plait_error { int code; char text[252]; };
+
+struct plait_fabric;
+struct plait_switch;
+struct plait_link;
+
+enum plait_target_kind { PLAIT_TARGET_ACTION, PLAIT_TARGET_MEMBER, PLAIT_TARGET_GROUP };
+struct plait_target {
+    uint32_t kind;
+    uint32_t index;            /* action index, member handle or group handle */
+    const uint8_t *params;     /* of an action: big-endian (width + 7) / 8 bytes each, in order */
+    uint32_t params_length;
+};
+
+/* Byte strings have the shape of the key: fields padded to whole bytes, in order. Absent ones are NULL. */
+struct plait_match_spec {
+    const uint8_t *key;
+    uint32_t key_length;
+    const uint8_t *mask;
+    uint32_t mask_length;
+    const uint8_t *high;
+    uint32_t high_length;
+    int32_t prefix_length;     /* of the LPM field, or -1 */
+    int32_t priority;          /* larger wins */
+};
+
+struct plait_port_spec {       /* what one end of a link is given */
+    uint64_t rate_bps;         /* 0: unlimited */
+    uint64_t delay_ns;
+    double loss;               /* probability */
+    int64_t queue_packets;     /* -1: the default */
+    int64_t queue_bytes;       /* -1: unlimited */
+};
+
+struct plait_direction_stats {
+    uint64_t packets, bytes;                  /* delivered */
+    uint64_t drops_queue, drops_loss, drops_down, drops_interface;
+    uint64_t max_queue_bytes, max_queue_packets;
+    uint64_t queue_bytes, queue_packets;      /* now */
+};
+
+struct plait_port_stats {
+    uint64_t received_packets, received_bytes, sent_packets, sent_bytes, drops_queue;
+    uint64_t queue_bytes, queue_packets, max_queue_bytes, max_queue_packets, rate_bps;
+};
+
+struct plait_switch_stats {
+    uint64_t received;         /* packets that entered ingress from a port, the controller or a generator */
+    uint64_t processed;        /* runs of ingress, resubmitted and recirculated packets included */
+    uint64_t drops_ingress, drops_egress, drops_no_port, drops_priority, drops_no_program, drops_oversize,
+        drops_memory, drops_loop, drops_reload, drops_unknown_group, drops_event;
+};
+
+struct plait_interface_stats {
+    uint64_t received, sent, drops_oversize, drops_kernel, drops_send, send_retries, checksums_completed;
+};
+
+struct plait_flow {
+    uint32_t source, destination;             /* host order */
+    uint16_t source_port, destination_port;
+    uint32_t protocol;
+    uint64_t packets, bytes;
+};
+
+enum plait_notice_kind { PLAIT_NOTICE_PACKET_IN, PLAIT_NOTICE_DIGEST, PLAIT_NOTICE_LOG, PLAIT_NOTICE_SENT };
+struct plait_notice { uint32_t kind; uint32_t number; uint32_t length; uint8_t bytes[]; }; /* number: learn list or port */
+
+struct plait_replica { uint32_t port, instance; };
+
+/* Fabric */
+struct plait_fabric *plait_fabric_create(int real_time, uint64_t seed, struct plait_error *error);
+void plait_fabric_destroy(struct plait_fabric *fabric);
+uint64_t plait_fabric_now(struct plait_fabric *fabric);
+int plait_fabric_run_real(struct plait_fabric *fabric, struct plait_error *error);
+/* Virtual time: fires events up to `until`, at most `limit` of them; returns how many. done tells whether `until` was reached. */
+uint64_t plait_fabric_run_until(struct plait_fabric *fabric, uint64_t until, uint64_t limit, int *done);
+uint64_t plait_fabric_next_event(struct plait_fabric *fabric);
+void plait_fabric_stop(struct plait_fabric *fabric);
+uint64_t plait_fabric_packets_alive(struct plait_fabric *fabric);
+uint64_t plait_fabric_hops(struct plait_fabric *fabric);
+uint64_t plait_fabric_events(struct plait_fabric *fabric);
+
+struct plait_switch *plait_fabric_add_switch(struct plait_fabric *fabric, const char *name, uint32_t drop_port,
+                                             uint32_t cpu_port, uint32_t priority_queues, struct plait_error *error);
+struct plait_link *plait_fabric_connect(struct plait_fabric *fabric, const char *name, struct plait_switch *a,
+                                        uint32_t port_a, struct plait_switch *b, uint32_t port_b,
+                                        const struct plait_port_spec *spec, struct plait_error *error);
+struct plait_link *plait_fabric_attach(struct plait_fabric *fabric, const char *name, struct plait_switch *a,
+                                       uint32_t port_a, const char *interface, const struct plait_port_spec *spec,
+                                       struct plait_error *error);
+
+/* Links: direction 0 is a to b, 1 is b to a; b of an attached link is the interface. */
+int plait_link_stats(struct plait_link *link, uint32_t direction, struct plait_direction_stats *stats);
+int plait_link_interface_stats(struct plait_link *link, struct plait_interface_stats *stats);
+void plait_link_set_up(struct plait_link *link, int up);
+int plait_link_set(struct plait_link *link, int64_t rate_bps, int64_t delay_ns, double loss, struct plait_error *error);
+int plait_link_capture(struct plait_link *link, const char *path, struct plait_error *error);
+int plait_link_capture_stop(struct plait_link *link, struct plait_error *error);
+int plait_link_record_flows(struct plait_link *link, uint32_t limit, struct plait_error *error);
+/* Copies at most `room` flows; returns how many there are. */
+uint32_t plait_link_flows(struct plait_link *link, uint32_t direction, struct plait_flow *flows, uint32_t room,
+                          uint64_t *unrecorded_packets);
+
+/* Switches */
+int plait_switch_load(struct plait_switch *sw, const char *path, struct plait_error *error);
+const struct plait_pipeline *plait_switch_pipeline(struct plait_switch *sw);
+int plait_switch_inject(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length,
+                        struct plait_error *error);
+/* `count` copies of the frame arrive at the port, the first after `start_ns`, one each `interval_ns`. */
+int plait_switch_generate(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length, uint64_t count,
+                          uint64_t start_ns, uint64_t interval_ns, struct plait_error *error);
+int plait_switch_packet_out(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length,
+                            struct plait_error *error);
+/* Makes a port without link, whose output becomes PLAIT_NOTICE_SENT. */
+int plait_switch_tap(struct plait_switch *sw, uint32_t port, struct plait_error *error);
+/* The oldest notice (to be freed with plait_notice_free), or NULL after timeout_ns. */
+struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout_ns);
+void plait_notice_free(struct plait_notice *notice);
+int plait_switch_event_fd(struct plait_switch *sw);
+/* -1 leaves a value as it is; queue -1 means all. */
+int plait_switch_set_queue(struct plait_switch *sw, uint32_t port, int32_t queue, int64_t rate_bps, int64_t depth_packets,
+                           int64_t depth_bytes, struct plait_error *error);
+int plait_switch_port_stats(struct plait_switch *sw, uint32_t port, struct plait_port_stats *stats,
+                            struct plait_error *error);
+void plait_switch_stats(struct plait_switch *sw, struct plait_switch_stats *stats);
+
+/* Tables */
+int plait_control_entry_insert(struct plait_switch *sw, uint32_t table, const struct plait_match_spec *match,
+                               const struct plait_target *target, uint64_t *handle, struct plait_error *error);
+int plait_control_entry_modify(struct plait_switch *sw, uint32_t table, uint64_t handle,
+                               const struct plait_target *target, struct plait_error *error);
+int plait_control_entry_delete(struct plait_switch *sw, uint32_t table, uint64_t handle, struct plait_error *error);
+int plait_control_entry_count(struct plait_switch *sw, uint32_t table, struct plait_error *error);
+int plait_control_entry_counter(struct plait_switch *sw, uint32_t table, uint64_t handle, uint64_t *packets,
+                                uint64_t *bytes, uint64_t *last_hit_ns, struct plait_error *error);
+int plait_control_entry_counter_set(struct plait_switch *sw, uint32_t table, uint64_t handle, uint64_t packets,
+                                    uint64_t bytes, struct plait_error *error);
+int plait_control_default_counter(struct plait_switch *sw, uint32_t table, uint64_t *packets, uint64_t *bytes,
+                                  struct plait_error *error);
+int plait_control_default_set(struct plait_switch *sw, uint32_t table, const struct plait_target *target,
+                              struct plait_error *error);
+int plait_control_member_create(struct plait_switch *sw, uint32_t action, const uint8_t *params, uint32_t length,
+                                uint32_t *handle, struct plait_error *error);
+int plait_control_member_modify(struct plait_switch *sw, uint32_t handle, uint32_t action, const uint8_t *params,
+                                uint32_t length, struct plait_error *error);
+int plait_control_member_delete(struct plait_switch *sw, uint32_t handle, struct plait_error *error);
+int plait_control_group_create(struct plait_switch *sw, uint32_t *handle, struct plait_error *error);
+int plait_control_group_set(struct plait_switch *sw, uint32_t handle, const uint32_t *members, const uint32_t *weights,
+                            uint32_t count, struct plait_error *error);
+int plait_control_group_delete(struct plait_switch *sw, uint32_t handle, struct plait_error *error);
+
+/* Arrays. Reads of many cells copy `count` cells from `first` on under one lock. */
+int plait_control_counter_read(struct plait_switch *sw, uint32_t index, uint32_t first, uint32_t count,
+                               struct plait_counter_cell *cells, struct plait_error *error);
+int plait_control_counter_write(struct plait_switch *sw, uint32_t index, uint32_t cell, uint64_t packets, uint64_t bytes,
+                                struct plait_error *error);
+uint32_t plait_control_register_size(struct plait_switch *sw, uint32_t index);
+/* Cells as big-endian strings of (width + 7) / 8 bytes each, one after another. */
+int plait_control_register_read(struct plait_switch *sw, uint32_t index, uint32_t first, uint32_t count, uint8_t *bytes,
+                                struct plait_error *error);
+int plait_control_register_write(struct plait_switch *sw, uint32_t index, uint32_t cell, const uint8_t *bytes,
+                                 uint32_t length, struct plait_error *error);
+int plait_control_meter_set(struct plait_switch *sw, uint32_t index, uint32_t cell, uint64_t cir, uint64_t cburst,
+                            uint64_t pir, uint64_t pburst, struct plait_error *error);
+int plait_control_meter_clear(struct plait_switch *sw, uint32_t index, uint32_t cell, struct plait_error *error);
+int plait_control_entry_meter_set(struct plait_switch *sw, uint32_t table, uint64_t handle, uint64_t cir, uint64_t cburst,
+                                  uint64_t pir, uint64_t pburst, struct plait_error *error);
+int plait_control_entry_meter_clear(struct plait_switch *sw, uint32_t table, uint64_t handle, struct plait_error *error);
+
+/* Replication. `truncate` is bytes, 0 for none. */
+int plait_control_multicast_set(struct plait_switch *sw, uint32_t group, const struct plait_replica *replicas,
+                                uint32_t count, struct plait_error *error);
+int plait_control_multicast_delete(struct plait_switch *sw, uint32_t group, struct plait_error *error);
+int plait_control_clone_session_set(struct plait_switch *sw, uint32_t session, const struct plait_replica *replicas,
+                                    uint32_t count, uint32_t truncate, struct plait_error *error);
+int plait_control_clone_session_delete(struct plait_switch *sw, uint32_t session, struct plait_error *error);
+
+/* Benchmarks without a fabric: the bare forwarder and a source. `stop` is polled. */
+int plait_bench_forward(const char *a, const char *b, volatile int *stop, uint64_t *forwarded, struct plait_error *error);
+int plait_bench_source(const char *interface, const uint8_t *frame, uint32_t length, uint64_t count, double seconds,
+                       volatile int *stop, uint64_t *sent, struct plait_error *error);
+
+#endif

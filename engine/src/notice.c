@@ -1,0 +1,72 @@
+/* What a switch tells the control plane: packets in, digests, log lines; a bounded queue with a lock of its own. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "switch.h"
+
+void plait_switch_notify(struct plait_switch *sw, enum plait_notice_kind kind, uint32_t number, const uint8_t *bytes,
+                         uint32_t length)
+{
+    struct plait_notice_node *node = malloc(sizeof *node + length);
+    if (!node) {
+        sw->stats.drops_event++;
+        return;
+    }
+    node->next = NULL;
+    node->notice.kind = kind;
+    node->notice.number = number;
+    node->notice.length = length;
+    memcpy(node->notice.bytes, bytes, length);
+    pthread_mutex_lock(&sw->notice_lock);
+    bool room = sw->n_notices < PLAIT_NOTICE_LIMIT;
+    if (room) {
+        *sw->notices_end = node;
+        sw->notices_end = &node->next;
+        if (sw->n_notices++ == 0)
+            eventfd_write(sw->event_fd, 1);
+        pthread_cond_signal(&sw->notice_ready);
+    }
+    pthread_mutex_unlock(&sw->notice_lock);
+    if (!room) {
+        sw->stats.drops_event++;
+        free(node);
+    }
+}
+
+struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout_ns)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += (time_t)(timeout_ns / NS_PER_SECOND);
+    deadline.tv_nsec += (long)(timeout_ns % NS_PER_SECOND);
+    if (deadline.tv_nsec >= (long)NS_PER_SECOND) {
+        deadline.tv_sec++;
+        deadline.tv_nsec -= (long)NS_PER_SECOND;
+    }
+    pthread_mutex_lock(&sw->notice_lock);
+    int waited = 0;
+    while (!sw->notices && timeout_ns && !waited)
+        waited = pthread_cond_timedwait(&sw->notice_ready, &sw->notice_lock, &deadline);
+    struct plait_notice_node *node = sw->notices;
+    if (node) {
+        sw->notices = node->next;
+        if (--sw->n_notices == 0) {
+            eventfd_t value;
+            sw->notices_end = &sw->notices;
+            eventfd_read(sw->event_fd, &value);
+        }
+    }
+    pthread_mutex_unlock(&sw->notice_lock);
+    return node ? &node->notice : NULL;
+}
+
+void plait_notice_free(struct plait_notice *notice)
+{
+    if (notice)
+        free(plait_container_of(notice, struct plait_notice_node, notice));
+}
+
+int plait_switch_event_fd(struct plait_switch *sw) { return sw->event_fd; }

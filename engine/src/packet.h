@@ -1,0 +1,81 @@
+/* Packets and the pools they come from.
+ *
+ * Invariants: buffer <= packet.data, and packet.data + packet.length <= buffer + PLAIT_BUFFER_BYTES.  A packet has
+ * exactly one owner at a time: a queue, a link, an interface, or the code that works on it; the owner frees it.
+ * packet.phv is NULL except between parse and deparse, and belongs to the switch's PHV pool.
+ */
+#ifndef PLAIT_PACKET_H
+#define PLAIT_PACKET_H
+
+#include "../pipeline.h"
+#include "units.h"
+
+#define PLAIT_BUFFER_BYTES (PLAIT_HEADROOM + PLAIT_MAX_FRAME + 512 + 64)
+#define PLAIT_POOL_LIMIT 262144u /* packets alive in one fabric; beyond, packets are dropped and counted */
+
+struct plait_pkt {
+    struct plait_packet packet; /* first: the pipeline's view */
+    struct plait_pkt *next;     /* in the one list that the packet is in */
+    sim_time due;               /* arrival at the far end of a link */
+    uint64_t order;
+    uint32_t queued_bytes;      /* what it counts for in its queue */
+    uint32_t tag;               /* its owner's: port to go to, session copy, ... */
+    _Alignas(16) uint8_t buffer[PLAIT_BUFFER_BYTES];
+};
+
+struct plait_list { struct plait_pkt *head, *tail; };
+
+struct plait_pool {
+    struct plait_pkt *free;
+    void *slabs;
+    uint32_t allocated, alive;
+    uint64_t exhausted; /* requests that were refused */
+};
+
+void plait_pool_init(struct plait_pool *pool);
+void plait_pool_free(struct plait_pool *pool);
+/* A packet with data at PLAIT_HEADROOM, length 0 and undefined std, or NULL when the limit is reached. */
+struct plait_pkt *plait_pool_get(struct plait_pool *pool);
+void plait_pool_put(struct plait_pool *pool, struct plait_pkt *pkt);
+/* As get, with a copy of `length` <= PLAIT_MAX_FRAME bytes. */
+struct plait_pkt *plait_pool_copy(struct plait_pool *pool, const uint8_t *data, uint32_t length);
+/* Makes PLAIT_HEADROOM bytes before data free again: headers may have grown into them on the last switch. */
+void plait_pkt_restore_headroom(struct plait_pkt *pkt);
+
+static inline void plait_list_append(struct plait_list *list, struct plait_pkt *pkt)
+{
+    pkt->next = NULL;
+    if (list->tail)
+        list->tail->next = pkt;
+    else
+        list->head = pkt;
+    list->tail = pkt;
+}
+
+static inline struct plait_pkt *plait_list_take(struct plait_list *list)
+{
+    struct plait_pkt *pkt = list->head;
+    if (pkt) {
+        list->head = pkt->next;
+        if (!list->head)
+            list->tail = NULL;
+    }
+    return pkt;
+}
+
+void plait_list_free(struct plait_list *list, struct plait_pool *pool);
+
+/* PHV blocks of one program on one switch. */
+struct plait_phv_pool { void *free; void *slabs; size_t size; };
+void plait_phv_pool_init(struct plait_phv_pool *pool, size_t phv_size);
+void plait_phv_pool_free(struct plait_phv_pool *pool);
+void *plait_phv_get(struct plait_phv_pool *pool); /* not zeroed; NULL without memory */
+static inline void plait_phv_put(struct plait_phv_pool *pool, void *phv)
+{
+    if (phv) {
+        *(void **)phv = pool->free;
+        pool->free = phv;
+    }
+}
+
+#endif

@@ -1,0 +1,114 @@
+#include "tuple.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FIRST_SLOTS 8u
+
+struct plait_tuple *plait_tuple_create(const uint64_t *mask, uint32_t words, int32_t rank)
+{
+    struct plait_tuple *tuple = calloc(1, sizeof *tuple + words * sizeof *mask);
+    struct plait_tuple_slot *slots = calloc(FIRST_SLOTS, sizeof *slots);
+    if (!tuple || !slots) {
+        free(tuple);
+        free(slots);
+        return NULL;
+    }
+    tuple->words = words;
+    tuple->rank = rank;
+    tuple->slots = slots;
+    tuple->slot_mask = FIRST_SLOTS - 1;
+    memcpy(tuple->mask, mask, words * sizeof *mask);
+    return tuple;
+}
+
+void plait_tuple_free(struct plait_tuple *tuple)
+{
+    if (tuple) {
+        free(tuple->slots);
+        free(tuple);
+    }
+}
+
+static void put(struct plait_tuple_slot *slots, uint32_t slot_mask, struct plait_tuple_slot value)
+{
+    uint32_t slot = (uint32_t)value.hash & slot_mask;
+    while (slots[slot].head)
+        slot = (slot + 1) & slot_mask;
+    slots[slot] = value;
+}
+
+static int grow(struct plait_tuple *tuple)
+{
+    uint32_t size = (tuple->slot_mask + 1) * 2;
+    struct plait_tuple_slot *slots = calloc(size, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    for (uint32_t i = 0; i <= tuple->slot_mask; i++)
+        if (tuple->slots[i].head)
+            put(slots, size - 1, tuple->slots[i]);
+    free(tuple->slots);
+    tuple->slots = slots;
+    tuple->slot_mask = size - 1;
+    return 0;
+}
+
+static uint32_t slot_of(const struct plait_tuple *tuple, const struct plait_rule *head)
+{
+    uint32_t slot = (uint32_t)head->hash & tuple->slot_mask;
+    while (tuple->slots[slot].head != head)
+        slot = (slot + 1) & tuple->slot_mask;
+    return slot;
+}
+
+int plait_tuple_insert(struct plait_tuple *tuple, struct plait_rule *rule)
+{
+    struct plait_rule *head = plait_tuple_find(tuple, rule->words, rule->hash);
+    if (head) {
+        struct plait_rule **link = &tuple->slots[slot_of(tuple, head)].head;
+        /* The newcomer has the largest serial, so it goes behind its equals. */
+        while (*link && (*link)->priority >= rule->priority)
+            link = &(*link)->next;
+        rule->next = *link;
+        *link = rule;
+    } else {
+        if ((tuple->used + 1) * 4 > (tuple->slot_mask + 1) * 3 && grow(tuple))
+            return -ENOMEM;
+        rule->next = NULL;
+        put(tuple->slots, tuple->slot_mask, (struct plait_tuple_slot){rule->hash, rule});
+        tuple->used++;
+    }
+    tuple->count++;
+    return 0;
+}
+
+static void shift_back(struct plait_tuple *tuple, uint32_t hole)
+{
+    uint32_t slot = hole;
+    for (;;) {
+        slot = (slot + 1) & tuple->slot_mask;
+        if (!tuple->slots[slot].head)
+            break;
+        uint32_t home = (uint32_t)tuple->slots[slot].hash & tuple->slot_mask;
+        /* A key may move back to the hole unless its home lies cyclically in (hole, slot]. */
+        if (((slot - home) & tuple->slot_mask) >= ((slot - hole) & tuple->slot_mask)) {
+            tuple->slots[hole] = tuple->slots[slot];
+            hole = slot;
+        }
+    }
+    tuple->slots[hole] = (struct plait_tuple_slot){0, NULL};
+}
+
+void plait_tuple_remove(struct plait_tuple *tuple, struct plait_rule *rule)
+{
+    uint32_t slot = slot_of(tuple, plait_tuple_find(tuple, rule->words, rule->hash));
+    struct plait_rule **link = &tuple->slots[slot].head;
+    while (*link != rule)
+        link = &(*link)->next;
+    *link = rule->next;
+    if (!tuple->slots[slot].head) {
+        shift_back(tuple, slot);
+        tuple->used--;
+    }
+    tuple->count--;
+}

@@ -1,0 +1,73 @@
+/* One tuple of a match table: the rules whose keys are compared under the same mask, in an open-addressing hash set.
+ *
+ * Invariants: a slot holds the chain of all rules with one masked key, best first (priority, then age); probing is
+ * linear, deletion shifts back, so there are no tombstones; at most 3/4 of the slots are used.
+ */
+#ifndef PLAIT_TUPLE_H
+#define PLAIT_TUPLE_H
+
+#include <string.h>
+
+#include "actions.h"
+#include "units.h"
+
+struct plait_tuple;
+
+struct plait_rule {
+    struct plait_entry entry; /* first: what a look-up returns */
+    struct plait_rule *next;
+    struct plait_tuple *tuple;
+    uint64_t hash;
+    uint64_t serial; /* order of insertion */
+    int32_t priority;
+    struct plait_bound bound;
+    uint64_t words[]; /* masked key; tables with ranges: then low, then high */
+};
+
+struct plait_tuple_slot { uint64_t hash; struct plait_rule *head; };
+
+struct plait_tuple {
+    uint32_t words;
+    int32_t rank; /* prefix length, or an upper bound of the priorities in it */
+    uint32_t count, used, slot_mask; /* rules; slots in use; slots - 1 */
+    struct plait_tuple_slot *slots;
+    uint64_t mask[];
+};
+
+struct plait_tuple *plait_tuple_create(const uint64_t *mask, uint32_t words, int32_t rank);
+void plait_tuple_free(struct plait_tuple *tuple); /* not the rules */
+int plait_tuple_insert(struct plait_tuple *tuple, struct plait_rule *rule); /* 0 or -ENOMEM */
+void plait_tuple_remove(struct plait_tuple *tuple, struct plait_rule *rule);
+
+static inline uint64_t plait_hash_mix(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t plait_key_hash(const uint64_t *words, uint32_t count, uint64_t seed)
+{
+    uint64_t hash = seed;
+    for (uint32_t i = 0; i < count; i++)
+        hash = plait_hash_mix(hash ^ words[i], 0x9e3779b97f4a7c15ull) + seed;
+    return plait_hash_mix(hash, 0xd6e8feb86659fd93ull);
+}
+
+/* Head of the chain of the masked key, or NULL. */
+static inline struct plait_rule *plait_tuple_find(const struct plait_tuple *tuple, const uint64_t *key, uint64_t hash)
+{
+    for (uint32_t slot = (uint32_t)hash & tuple->slot_mask;; slot = (slot + 1) & tuple->slot_mask) {
+        struct plait_rule *rule = tuple->slots[slot].head;
+        if (!rule)
+            return NULL;
+        if (tuple->slots[slot].hash == hash) {
+            uint32_t w = 0;
+            while (w < tuple->words && rule->words[w] == key[w])
+                w++;
+            if (w == tuple->words)
+                return rule;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,181 @@
+"""One switch of a fabric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine._library import check, ffi, lib, new_error, unsigned
+from engine.control import Control
+from engine.describe import Pipeline, read_pipeline
+
+if TYPE_CHECKING:
+    from engine.fabric import Fabric
+
+
+@dataclass(frozen=True, slots=True)
+class PacketIn:
+    """A packet for the controller, as it left egress on the CPU port."""
+
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Packed fields of learn list `list_id`, each big-endian, padded to whole bytes by the program."""
+
+    list_id: int
+    fields: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A packet that left on a tapped port."""
+
+    port: int
+    frame: bytes
+
+
+Event = PacketIn | Digest | Log | Sent
+
+
+def _event(notice: Any) -> Event:
+    data = bytes(ffi.buffer(notice.bytes, notice.length))
+    if notice.kind == lib.PLAIT_NOTICE_PACKET_IN:
+        return PacketIn(data)
+    if notice.kind == lib.PLAIT_NOTICE_DIGEST:
+        return Digest(notice.number, data)
+    if notice.kind == lib.PLAIT_NOTICE_SENT:
+        return Sent(notice.number, data)
+    return Log(data.decode("utf-8", "replace"))
+
+
+class Switch(Control):
+    """Made by Fabric.add_switch; lives as long as its fabric."""
+
+    def __init__(self, fabric: Fabric, pointer: Any, name: str, device_id: int, cpu_port: int) -> None:
+        self.fabric = fabric
+        self.name = name
+        self.device_id = device_id
+        self.cpu_port = cpu_port
+        self._pointer = pointer
+        self._pipeline: Pipeline | None = None
+
+    def __repr__(self) -> str:
+        return f"Switch({self.name!r}, device_id={self.device_id})"
+
+    def _handle(self) -> Any:
+        self.fabric._alive()
+        return self._pointer
+
+    # --- program ------------------------------------------------------------------------------------------------
+
+    def load(self, so_path: str | Path) -> None:
+        """Starts a program with fresh state, between two packets; packets that wait in queues are dropped."""
+        error = new_error()
+        path = str(Path(so_path).resolve())
+        check(lib.plait_switch_load(self._handle(), path.encode(), error), error)
+        self._pipeline = read_pipeline(lib.plait_switch_pipeline(self._pointer))
+
+    def describe(self) -> Pipeline:
+        if self._pipeline is None:
+            raise ValueError(f"switch {self.name} has no program")
+        return self._pipeline
+
+    @property
+    def has_program(self) -> bool:
+        return self._pipeline is not None
+
+    def _array_size(self, kind: str, index: int) -> int:
+        arrays = getattr(self.describe(), kind)
+        if not 0 <= index < len(arrays):
+            raise IndexError(f"{kind} index {index}: the program has {len(arrays)}")
+        return int(arrays[index].size)
+
+    def _register_bytes(self, index: int) -> int:
+        registers = self.describe().registers
+        if index >= len(registers):
+            raise IndexError(f"register index {index}: the program has {len(registers)}")
+        return (registers[index].width + 7) // 8
+
+    # --- packets ------------------------------------------------------------------------------------------------
+
+    def inject(self, port: int, frame: bytes) -> None:
+        """The frame arrives at `port`, now. The port needs no link."""
+        error = new_error()
+        check(lib.plait_switch_inject(self._handle(), unsigned("port", port), frame, len(frame), error), error)
+
+    def packet_out(self, port: int, frame: bytes) -> None:
+        """A packet of the controller: it arrives at `port`, the CPU port for P4Runtime's PacketOut."""
+        error = new_error()
+        check(lib.plait_switch_packet_out(self._handle(), unsigned("port", port), frame, len(frame), error), error)
+
+    def tap(self, port: int) -> None:
+        """Makes a port without link, whose output poll_events returns as Sent: for tests of a single switch."""
+        error = new_error()
+        check(lib.plait_switch_tap(self._handle(), unsigned("port", port), error), error)
+
+    def generate(self, port: int, frame: bytes, count: int, interval_ns: int, start_ns: int = 0) -> None:
+        """`count` copies of the frame arrive at `port`, the first after start_ns, then one each interval_ns."""
+        error = new_error()
+        count, start_ns = unsigned("count", count, 64), unsigned("start_ns", start_ns, 64)
+        interval_ns, port = unsigned("interval_ns", interval_ns, 64), unsigned("port", port)
+        call = lib.plait_switch_generate
+        check(call(self._handle(), port, frame, len(frame), count, start_ns, interval_ns, error), error)
+
+    def poll_events(self, timeout: float = 0.0) -> list[Event]:
+        """All that waits (packets-in, digests, log lines, output of taps); waits up to `timeout` seconds for the first."""
+        events: list[Event] = []
+        wait_ns = max(0, int(timeout * 1e9))
+        while (notice := lib.plait_switch_poll(self._handle(), wait_ns)) != ffi.NULL:
+            events.append(_event(notice))
+            lib.plait_notice_free(notice)
+            wait_ns = 0
+        return events
+
+    @property
+    def event_fd(self) -> int:
+        """Readable while events wait: for an event loop's add_reader. The fabric closes it."""
+        return int(lib.plait_switch_event_fd(self._handle()))
+
+    # --- ports --------------------------------------------------------------------------------------------------
+
+    def set_queue(
+        self,
+        port: int,
+        rate_bps: int | None = None,
+        depth_packets: int | None = None,
+        depth_bytes: int | None = None,
+        queue: int | None = None,
+    ) -> None:
+        """Changes what is given; depths are those of one queue, or of all of the port's."""
+
+        def value(what: str, given: int | None, bits: int) -> int:
+            return -1 if given is None else unsigned(what, given, bits)
+
+        error = new_error()
+        port, number = unsigned("port", port), value("queue", queue, 31)
+        rate, packets = value("rate_bps", rate_bps, 63), value("depth_packets", depth_packets, 63)
+        size = value("depth_bytes", depth_bytes, 63)
+        check(lib.plait_switch_set_queue(self._handle(), port, number, rate, packets, size, error), error)
+
+    def port_stats(self, port: int) -> dict[str, int]:
+        stats, error = ffi.new("struct plait_port_stats *"), new_error()
+        check(lib.plait_switch_port_stats(self._handle(), unsigned("port", port), stats, error), error)
+        return as_dict(stats)
+
+    def stats(self) -> dict[str, int]:
+        stats = ffi.new("struct plait_switch_stats *")
+        lib.plait_switch_stats(self._handle(), stats)
+        return as_dict(stats)
+
+
+def as_dict(struct: Any) -> dict[str, int]:
+    """A C struct of counters by field name."""
+    return {name: int(getattr(struct, name)) for name, _ in ffi.typeof(struct).item.fields}
