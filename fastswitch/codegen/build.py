@@ -1,0 +1,115 @@
+"""C to a shared object, cached by the hash of everything that goes into it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from .errors import ProgramError
+from .generate import GENERATOR_VERSION, generate
+from .load import load_program, parse_document
+
+FLAGS = (
+    *("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"),
+    # A program may compare what can only be equal, or a number with the least there is.
+    *("-Wno-type-limits", "-Wno-tautological-compare", "-Wno-bool-compare", "-Wno-int-in-bool-context"),
+)
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
+COMPILE_SECONDS = 120
+_SUPPORT = Path(__file__).parent / "support"
+_ENGINE = Path(__file__).parents[2] / "engine"
+
+
+def compiler() -> str:
+    """The C compiler: $CC, or the system's."""
+    for name in (os.environ.get("CC", ""), "gcc", "cc"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise ProgramError("C compiler", "none found: install gcc, or set CC")
+
+
+def default_cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "plait"
+
+
+@functools.cache
+def _environment_hash(cc: str) -> bytes:
+    """Everything but the program: compiler, generator, and the headers that the C includes."""
+    state = hashlib.sha256(f"{GENERATOR_VERSION} {FLAGS}".encode())
+    version = subprocess.run([cc, "--version"], capture_output=True, check=False, timeout=30)
+    state.update(version.stdout)
+    for header in [_ENGINE / "pipeline.h", *sorted(_SUPPORT.glob("*.h"))]:
+        state.update(header.read_bytes())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        state.update(source.read_bytes())
+    return state.digest()
+
+
+def compile_json(
+    bmv2_json: dict[str, Any] | bytes | str, cache_dir: Path | None = None, sanitize: bool = False
+) -> Path:
+    """The shared object of a program, compiled unless the cache has it.
+
+    Raises ProgramError for everything that is wrong with the JSON.  `sanitize` builds with AddressSanitizer and
+    UndefinedBehaviorSanitizer, for tests.  Files: <hash>.so, and <hash>.c for people to read.
+    """
+    document = parse_document(bmv2_json)
+    cc = compiler()
+    state = hashlib.sha256(_environment_hash(cc))
+    state.update(b"sanitize" if sanitize else b"")
+    try:
+        state.update(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
+    except (TypeError, ValueError, RecursionError):
+        raise ProgramError("document", "not a JSON document") from None
+    folder = cache_dir if cache_dir is not None else default_cache()
+    target = folder / f"{state.hexdigest()[:40]}.so"
+    if target.exists():
+        return target
+    text = generate_c(document)
+    folder.mkdir(parents=True, exist_ok=True)
+    _compile(cc, text, target, sanitize)
+    return target
+
+
+def generate_c(document: dict[str, Any] | bytes | str) -> str:
+    """The C of a JSON, without compiling it."""
+    program = load_program(document)
+    try:
+        return generate(program)
+    except RecursionError:
+        raise ProgramError("document", "nested too deeply") from None
+
+
+def _compile(cc: str, text: str, target: Path, sanitize: bool) -> None:
+    """Builds beside the target and renames, so that a reader sees a whole file or none."""
+    with tempfile.TemporaryDirectory(prefix="compiling-", dir=target.parent) as scratch:
+        source = Path(scratch) / "program.c"
+        product = Path(scratch) / "program.so"
+        source.write_text(text)
+        flags = [*FLAGS, *(SANITIZE if sanitize else ()), f"-I{_ENGINE}", f"-I{_SUPPORT}"]
+        try:
+            done = subprocess.run(
+                [cc, *flags, "-o", str(product), str(source)],
+                capture_output=True,
+                text=True,
+                timeout=COMPILE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ProgramError("document", f"compiling takes more than {COMPILE_SECONDS} s") from None
+        if done.returncode != 0:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
+            raise ProgramError("document", f"internal: the generated C does not compile: {first[-300:]}")
+        with contextlib.suppress(OSError):
+            os.replace(source, target.with_suffix(".c"))
+        os.replace(product, target)

@@ -1,0 +1,380 @@
+"""`plait-switch`: one switch, or a whole fabric of them, in one process.
+
+Threads: the engine's loop has one of its own; gRPC, the control socket and all P4Runtime state live in the asyncio
+loop of the main thread.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import functools
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import engine
+from fastswitch import flags
+from fastswitch.config import ConfigError, FabricSpec
+from fastswitch.control import ControlError, ControlServer
+from fastswitch.server import Device, P4RuntimeServer
+from fastswitch.server.errors import P4RuntimeError
+from fastswitch.server.program import ProgramStore
+from fastswitch.server.service import PortInUseError
+
+_log = logging.getLogger("plait-switch")
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+_PR_SET_PDEATHSIG = 1
+_LEVELS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "error": 40, "critical": 50, "off": 100}
+
+
+class StartError(Exception):
+    """The fabric cannot start on this machine; the sentence says why."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until a signal, `stop` on the control socket, or an error. Returns the exit code."""
+    try:
+        options = flags.parse(list(sys.argv[1:] if argv is None else argv))
+    except (flags.UsageError, ConfigError) as error:
+        print(f"plait-switch: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    for note in options.notes:
+        print(f"plait-switch: {note}", file=sys.stderr)
+    if options.die_with_parent:
+        _die_with_parent()
+    try:
+        _set_up_logging(options)
+        asyncio.run(_run(options))
+    except (StartError, PortInUseError) as error:
+        print(f"plait-switch: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    return EXIT_OK
+
+
+async def _run(options: flags.Options) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    daemon = Daemon(options, stop)
+    try:
+        await daemon.start()
+        print("ready", flush=True)
+        await stop.wait()
+    finally:
+        await daemon.stop()
+
+
+class Daemon:
+    """A fabric with its servers."""
+
+    def __init__(self, options: flags.Options, stop: asyncio.Event) -> None:
+        self._options = options
+        self._spec = options.fabric
+        self._stop = stop
+        self._started = time.monotonic()
+        self._fabric = engine.Fabric(clock="real", seed=self._spec.seed)
+        self._running = False
+        self._switches: dict[str, Any] = {}
+        self._links: list[LinkHandle] = []
+        self._devices: dict[str, Device] = {}
+        self._server: P4RuntimeServer | None = None
+        self._control: ControlServer | None = None
+        self._addresses: list[str] = []
+        self._readers: list[int] = []
+
+    async def start(self) -> None:
+        """Build the fabric, listen, run. StartError or PortInUseError if that is not possible."""
+        self._build()
+        programs = ProgramStore()
+        for spec in self._spec.switches:
+            switch = self._switches[spec.name]
+            port_up = functools.partial(self._port_up, spec.name)
+            self._devices[spec.name] = Device(switch, programs, cpu_port=spec.cpu_port, port_up=port_up)
+        for spec in self._spec.switches:
+            if spec.program is not None:
+                await self._load(self._devices[spec.name], Path(spec.program))
+        self._server = P4RuntimeServer(self._devices.values(), self._options.tls)
+        ports = await self._server.start([spec.grpc_addr for spec in self._spec.switches])
+        for spec, port in zip(self._spec.switches, ports, strict=True):
+            host = spec.grpc_addr.rpartition(":")[0]
+            self._addresses.append(spec.grpc_addr if host == "unix" else f"{host}:{port}")
+        if self._spec.control is not None:
+            control = ControlServer(Path(self._spec.control), self._verbs())
+            try:
+                await control.start()
+            except OSError as error:
+                raise StartError(f"control socket {self._spec.control}: {error.strerror or error}") from None
+            self._control = control
+        self._fabric.start()
+        self._running = True
+        self._watch_notices()
+
+    async def stop(self) -> None:
+        """Take everything down again; safe at any stage of `start`."""
+        loop = asyncio.get_running_loop()
+        for descriptor in self._readers:
+            loop.remove_reader(descriptor)
+        self._readers.clear()
+        if self._control is not None:
+            await self._control.stop()
+        if self._server is not None:
+            await self._server.stop()
+        if self._running:
+            self._running = False
+            self._fabric.stop()
+        self._fabric.close()
+
+    def _build(self) -> None:
+        spec = self._spec
+        for s in spec.switches:
+            self._switches[s.name] = self._fabric.add_switch(
+                s.name, s.device_id, drop_port=s.drop_port, cpu_port=s.cpu_port, priority_queues=s.priority_queues
+            )
+        for link in spec.links:
+            handle = self._fabric.connect(
+                self._switches[link.a[0]],
+                link.a[1],
+                self._switches[link.b[0]],
+                link.b[1],
+                rate_bps=link.rate_bps,
+                delay_ns=link.delay_ns,
+                loss=link.loss,
+                queue_packets=link.queue_packets,
+                queue_bytes=link.queue_bytes,
+            )
+            self._links.append(LinkHandle(handle))
+        for attached in spec.interfaces:
+            self._links.append(self._attach(attached))
+
+    def _attach(self, spec: Any) -> "LinkHandle":
+        try:
+            socket.if_nametoindex(spec.interface)
+        except OSError:
+            raise StartError(f"port {spec.port} of '{spec.switch}': there is no interface {spec.interface}") from None
+        try:
+            handle = self._fabric.attach(
+                self._switches[spec.switch],
+                spec.port,
+                spec.interface,
+                rate_bps=spec.rate_bps,
+                delay_ns=spec.delay_ns,
+                loss=spec.loss,
+                queue_packets=spec.queue_packets,
+                queue_bytes=spec.queue_bytes,
+            )
+        except OSError as error:
+            hint = "; raw sockets need root or CAP_NET_RAW" if isinstance(error, PermissionError) else ""
+            raise StartError(f"interface {spec.interface}: {error.strerror or error}{hint}") from None
+        if self._options.pcap is not None:
+            path = self._options.pcap / f"{spec.interface}.pcap"
+            try:
+                handle.capture(str(path))
+            except OSError as error:
+                raise StartError(f"--pcap: cannot write {path}: {error.strerror or error}") from None
+        return LinkHandle(handle)
+
+    async def _load(self, device: Device, path: Path) -> None:
+        try:
+            json = path.read_bytes()
+            await device.load_json(json)
+        except OSError as error:
+            raise StartError(f"{path}: {error.strerror or error}") from None
+        except P4RuntimeError as error:
+            raise StartError(f"{path}: {error.message}") from None
+
+    def _port_up(self, switch: str, port: int) -> bool:
+        return all(link.up for link in self._links if (switch, port) in link.ends)
+
+    def _watch_notices(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name, device in self._devices.items():
+            switch = self._switches[name]
+            descriptor = switch.event_fd
+            loop.add_reader(descriptor, self._take_notices, switch, device)
+            self._readers.append(descriptor)
+
+    @staticmethod
+    def _take_notices(switch: Any, device: Device) -> None:
+        for event in switch.poll_events(0):
+            if isinstance(event, engine.PacketIn):
+                device.packet_in(event.frame)
+            elif isinstance(event, engine.Digest):
+                device.digest(event.list_id, event.fields)
+            else:
+                _log.info("%s: %s", switch.name, event.text)
+
+    # Verbs of the control socket
+
+    def _verbs(self) -> dict[str, Any]:
+        return {
+            "status": self._status,
+            "links": self._link_statistics,
+            "ports": self._port_statistics,
+            "flows": self._flows,
+            "record_flows": self._record_flows,
+            "capture_start": self._capture_start,
+            "capture_stop": self._capture_stop,
+            "link_set": self._link_set,
+            "queue_set": self._queue_set,
+            "stop": self._stop.set,
+        }
+
+    def _status(self) -> dict[str, Any]:
+        switches = []
+        for spec, address in zip(self._spec.switches, self._addresses, strict=True):
+            state = self._devices[spec.name].state
+            switches.append(
+                {
+                    "name": spec.name,
+                    "device_id": spec.device_id,
+                    "grpc_addr": address,
+                    "program": state.program.code.name if state is not None else spec.program,
+                    "has_config": state is not None,
+                }
+            )
+        return {"pid": os.getpid(), "uptime_s": time.monotonic() - self._started, "switches": switches}
+
+    def _link_statistics(self) -> list[dict[str, Any]]:
+        return [link.statistics() for link in self._links]
+
+    def _port_statistics(self) -> list[dict[str, Any]]:
+        ends = sorted(end for link in self._links for end in link.ends)
+        return [{"switch": name, "port": port, **self._switches[name].port_stats(port)} for name, port in ends]
+
+    def _flows(self, link: str | None = None) -> list[dict[str, Any]]:
+        chosen = [self._link(link)] if link is not None else self._links
+        return [flow for one in chosen for flow in one.flows()]
+
+    def _record_flows(self, link: str | None = None) -> None:
+        for one in [self._link(link)] if link is not None else self._links:
+            one.handle.record_flows()
+
+    def _capture_start(self, link: str, path: str) -> None:
+        if not isinstance(path, str) or not path.startswith("/"):
+            raise ControlError("path must be absolute")
+        self._link(link).handle.capture(path)
+
+    def _capture_stop(self, link: str) -> None:
+        self._link(link).handle.capture_stop()
+
+    def _link_set(
+        self,
+        link: str,
+        up: bool | None = None,
+        rate_bps: int | None = None,
+        delay_ns: int | None = None,
+        loss: float | None = None,
+    ) -> None:
+        chosen = self._link(link)
+        given = {"rate_bps": rate_bps, "delay_ns": delay_ns, "loss": loss}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        for name, value in changes.items():
+            if isinstance(value, bool) or not isinstance(value, int | (float if name == "loss" else int)):
+                raise ControlError(f"{name} must be a number")
+            if value < 0 or (name == "loss" and value > 1):
+                raise ControlError(f"{name} {value} is out of range")
+        if up is not None and not isinstance(up, bool):
+            raise ControlError("up must be true or false")
+        if changes:
+            chosen.handle.set(**changes)
+        if up is not None and up != chosen.up:
+            chosen.handle.set_up(up)
+            chosen.up = up
+            for switch, port in chosen.ends:
+                self._devices[switch].port_changed(port)
+
+    def _queue_set(
+        self,
+        switch: str,
+        port: int,
+        rate_bps: int | None = None,
+        depth_packets: int | None = None,
+        depth_bytes: int | None = None,
+        queue: int | None = None,
+    ) -> None:
+        if switch not in self._switches:
+            raise ControlError(f"no switch is named {switch!r}")
+        given = {"rate_bps": rate_bps, "depth_packets": depth_packets, "depth_bytes": depth_bytes, "queue": queue}
+        changes = {name: value for name, value in given.items() if value is not None}
+        for name, value in {"port": port, **changes}.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ControlError(f"{name} must be a whole number that is not negative")
+        self._switches[switch].set_queue(port, **changes)
+
+    def _link(self, name: str) -> "LinkHandle":
+        """A link by its name, or by an end of it as SWITCH:PORT or as an interface's name."""
+        for link in self._links:
+            if name in link.names:
+                return link
+        known = ", ".join(link.handle.name for link in self._links[:20])
+        raise ControlError(f"no link is named {name!r}; known are {known}")
+
+
+class LinkHandle:
+    """An engine link, whether it is up, and what it is called: its name, its ends as SWITCH:PORT, its interface."""
+
+    def __init__(self, handle: engine.Link) -> None:
+        self.handle = handle
+        self.up = True
+        self.ends: list[tuple[str, int]] = []
+        self.names = [handle.name]
+        for name, port in (handle.a, handle.b):
+            if port is not None:
+                self.ends.append((name, port))
+            self.names.append(name if port is None else f"{name}:{port}")
+
+    def statistics(self) -> dict[str, Any]:
+        """As the control socket shows it."""
+        link = self.handle
+        ends = [name if port is None else [name, port] for name, port in (link.a, link.b)]
+        return {"name": link.name, "a": ends[0], "b": ends[1], "up": self.up, **link.stats()}
+
+    def flows(self) -> list[dict[str, Any]]:
+        """Flows of both directions."""
+        found = []
+        for direction, flows in self.handle.flows().items():
+            for key, (packets, bytes_) in flows.items():
+                five_tuple = dict(zip(("src", "dst", "proto", "sport", "dport"), key, strict=True))
+                counts = {"packets": packets, "bytes": bytes_}
+                found.append({"link": self.handle.name, "direction": direction, **five_tuple, **counts})
+        return found
+
+
+def _die_with_parent() -> None:
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the kernel was told
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _set_up_logging(options: flags.Options) -> None:
+    handlers: list[logging.Handler] = []
+    if options.log_console:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    if options.log_file is not None:
+        path = options.log_file.with_name(options.log_file.name + ".txt")
+        try:
+            handlers.append(logging.FileHandler(path))
+        except OSError as error:
+            raise StartError(f"--log-file: cannot write {path}: {error.strerror or error}") from None
+    if not handlers:
+        handlers.append(logging.StreamHandler(sys.stderr))
+        options.log_level = "error" if options.log_level == "info" else options.log_level
+    logging.addLevelName(_LEVELS["trace"], "TRACE")
+    form = "%(asctime)s.%(msecs)03d [%(levelname)s] %(name)s: %(message)s"
+    logging.basicConfig(level=_LEVELS[options.log_level], handlers=handlers, format=form, datefmt="%H:%M:%S")
+
+
+__all__ = ["Daemon", "FabricSpec", "LinkHandle", "StartError", "main"]
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())

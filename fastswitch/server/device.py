@@ -1,0 +1,318 @@
+"""One switch as P4Runtime sees it: arbitration, the forwarding pipeline config, writes, reads and notifications."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+
+from finsy.proto import p4i, p4r, rpc_code
+
+from fastswitch.server.arbitration import Arbiter, Controller, Role
+from fastswitch.server.engine_api import EngineSwitch
+from fastswitch.server.errors import (
+    BatchError,
+    P4RuntimeError,
+    failed_precondition,
+    invalid_argument,
+    not_found,
+    permission_denied,
+    unimplemented,
+)
+from fastswitch.server.program import Program, ProgramStore
+from fastswitch.server.reconcile import apply_updates, snapshot
+from fastswitch.server.state import PipelineState
+
+_log = logging.getLogger(__name__)
+
+_YIELD_EVERY = 512  # updates or entities between two turns of the event loop
+_ENTITIES_PER_RESPONSE = 1_024
+
+_Set = p4r.SetForwardingPipelineConfigRequest
+_Get = p4r.GetForwardingPipelineConfigRequest
+
+# The P4Info id that role limits speak of.
+_ID_FIELDS: dict[str | None, Callable[[p4r.Entity], int]] = {
+    "table_entry": lambda e: e.table_entry.table_id,
+    "action_profile_member": lambda e: e.action_profile_member.action_profile_id,
+    "action_profile_group": lambda e: e.action_profile_group.action_profile_id,
+    "counter_entry": lambda e: e.counter_entry.counter_id,
+    "direct_counter_entry": lambda e: e.direct_counter_entry.table_entry.table_id,
+    "meter_entry": lambda e: e.meter_entry.meter_id,
+    "direct_meter_entry": lambda e: e.direct_meter_entry.table_entry.table_id,
+    "register_entry": lambda e: e.register_entry.register_id,
+    "value_set_entry": lambda e: e.value_set_entry.value_set_id,
+    "digest_entry": lambda e: e.digest_entry.digest_id,
+}
+
+
+class Device:
+    """A switch behind the service. All methods run in the server's event loop."""
+
+    def __init__(
+        self,
+        engine: EngineSwitch,
+        programs: ProgramStore,
+        *,
+        cpu_port: int = 0,
+        port_up: Callable[[int], bool] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.name = engine.name
+        self.device_id = engine.device_id
+        self.cpu_port = cpu_port
+        self.arbiter = Arbiter(engine.device_id)
+        self.state: PipelineState | None = None
+        self._programs = programs
+        self._port_up = port_up or (lambda port: True)
+        self._config: p4r.ForwardingPipelineConfig | None = None
+        self._saved: tuple[Program, p4r.ForwardingPipelineConfig] | None = None
+        self._lock = asyncio.Lock()  # held while state changes or is read
+
+    # Forwarding pipeline config
+
+    async def load_json(self, json: bytes) -> None:
+        """Run a program without P4Info, as simple_switch_grpc does with a JSON on its command line: packets are
+        processed, while P4Runtime still waits for a config."""
+        program = await self._programs.build_json(json, p4i.P4Info())
+        async with self._lock:
+            PipelineState(program, self.engine, self._port_up)
+
+    async def set_config(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
+        """SetForwardingPipelineConfig. Compiling happens outside the lock: the old pipeline stays in use."""
+        self._check_pusher(request)
+        action = request.action
+        if action == _Set.COMMIT:
+            if request.HasField("config"):
+                invalid_argument("COMMIT takes no config: it commits the saved one")
+            if self._saved is None:
+                not_found("there is no saved config to commit; VERIFY_AND_SAVE one first")
+            program, config = self._saved
+        elif action in (_Set.VERIFY, _Set.VERIFY_AND_SAVE, _Set.VERIFY_AND_COMMIT, _Set.RECONCILE_AND_COMMIT):
+            if not request.HasField("config"):
+                invalid_argument("the request has no config")
+            program = await self._programs.build(request.config)
+            config = p4r.ForwardingPipelineConfig()
+            config.CopyFrom(request.config)
+        else:
+            invalid_argument(f"action {action} is not one of SetForwardingPipelineConfig's")
+        if action == _Set.VERIFY:
+            return
+        if action == _Set.VERIFY_AND_SAVE:
+            self._saved = program, config
+            return
+        async with self._lock:
+            self._check_pusher(request)  # while it compiled, another controller may have become primary
+            if action == _Set.RECONCILE_AND_COMMIT and self.state is not None:
+                self._reconcile(program)
+            else:
+                self.state = PipelineState(program, self.engine, self._port_up)
+            self._config = config
+            self._saved = None
+
+    def get_config(self, request: p4r.GetForwardingPipelineConfigRequest) -> p4r.GetForwardingPipelineConfigResponse:
+        """GetForwardingPipelineConfig."""
+        config = self._config
+        if config is None:
+            failed_precondition(_NO_CONFIG)
+        wanted = request.response_type
+        if wanted not in (_Get.ALL, _Get.COOKIE_ONLY, _Get.P4INFO_AND_COOKIE, _Get.DEVICE_CONFIG_AND_COOKIE):
+            invalid_argument(f"response type {wanted} is unknown")
+        response = p4r.GetForwardingPipelineConfigResponse()
+        response.config.SetInParent()
+        if config.HasField("cookie"):
+            response.config.cookie.CopyFrom(config.cookie)
+        if wanted in (_Get.ALL, _Get.P4INFO_AND_COOKIE):
+            response.config.p4info.CopyFrom(config.p4info)
+        if wanted in (_Get.ALL, _Get.DEVICE_CONFIG_AND_COOKIE):
+            response.config.p4_device_config = config.p4_device_config
+        return response
+
+    # Write and read
+
+    async def write(self, request: p4r.WriteRequest) -> None:
+        """Write: every update is attempted; BatchError says which failed."""
+        async with self._lock:
+            election_id = request.election_id if request.HasField("election_id") else None
+            role = self.arbiter.check_write(request.role, election_id)
+            state = self._running()
+            if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
+                unimplemented("only CONTINUE_ON_ERROR is supported")
+            errors: list[P4RuntimeError | None] = []
+            failed = False
+            for number, update in enumerate(request.updates, 1):
+                error = self._write_one(state, role, update)
+                errors.append(error)
+                failed = failed or error is not None
+                if number % _YIELD_EVERY == 0:
+                    await asyncio.sleep(0)
+        if failed:
+            raise BatchError(errors)
+
+    async def read(self, request: p4r.ReadRequest) -> AsyncIterator[p4r.ReadResponse]:
+        """Read: what the valid requests select, then BatchError if some were not valid."""
+        role = self.arbiter.role(request.role) if request.role else None
+        responses: list[p4r.ReadResponse] = []
+        errors: list[P4RuntimeError | None] = []
+        async with self._lock:
+            state = self._running()
+            response = p4r.ReadResponse()
+            for entity in request.entities:
+                error: P4RuntimeError | None = None
+                try:
+                    for number, found in enumerate(state.read(entity), 1):
+                        if role is not None and not _allowed(role, found):
+                            continue
+                        response.entities.append(found)
+                        if len(response.entities) >= _ENTITIES_PER_RESPONSE:
+                            responses.append(response)
+                            response = p4r.ReadResponse()
+                        if number % _YIELD_EVERY == 0:
+                            await asyncio.sleep(0)
+                except P4RuntimeError as caught:
+                    error = caught
+                except Exception:
+                    _log.exception("switch %s: read failed", self.name)
+                    error = P4RuntimeError(rpc_code.INTERNAL, "internal error of the switch; its log says more")
+                errors.append(error)
+            if response.entities or not responses:
+                responses.append(response)
+        for response in responses:
+            yield response
+        if any(error is not None for error in errors):
+            raise BatchError(errors)
+
+    # Stream
+
+    def stream_request(self, controller: Controller, request: p4r.StreamMessageRequest) -> None:
+        """A message other than arbitration, from a stream that has arbitrated."""
+        kind = request.WhichOneof("update")
+        if kind == "packet":
+            self._packet_out(controller, request.packet)
+        elif kind == "digest_ack":
+            self._digest_ack(controller, request.digest_ack)
+        else:
+            error = p4r.StreamError(canonical_code=rpc_code.INVALID_ARGUMENT, message=f"message '{kind}' is unknown")
+            error.other.SetInParent()
+            controller.send(p4r.StreamMessageResponse(error=error))
+
+    def packet_in(self, frame: bytes) -> None:
+        """A frame that the program sent to the CPU port."""
+        if self.state is None:
+            return
+        message = self.state.packet_in.decode(frame)
+        if message is None:
+            _log.warning("switch %s: a packet-in of %d bytes is shorter than its header", self.name, len(frame))
+            return
+        for controller in self.arbiter.listeners():
+            if controller.role.receives(message):
+                controller.send(p4r.StreamMessageResponse(packet=message))
+
+    def digest(self, list_id: int, data: bytes) -> None:
+        """A digest that a packet sent; `list_id` is the JSON's learn list."""
+        digest = self.state.digest_of_list.get(list_id) if self.state is not None else None
+        if digest is not None:
+            self._send_digest(digest.sample(data, time.monotonic_ns()))
+
+    def tick(self) -> None:
+        """Regular work: digest timeouts and idle timeouts. Called a few times a second."""
+        if self.state is None:
+            return
+        now = time.monotonic_ns()
+        for digest in self.state.digests.values():
+            self._send_digest(digest.tick(now))
+        for table in self.state.tables.values():
+            expired = table.expired()
+            if expired:
+                notification = p4r.IdleTimeoutNotification(table_entry=expired, timestamp=time.time_ns())
+                self._notify(table.schema.id, p4r.StreamMessageResponse(idle_timeout_notification=notification))
+
+    def port_changed(self, port: int) -> None:
+        """A port went up or down: members that watch it leave or join their groups."""
+        if self.state is not None:
+            self.state.port_changed(port)
+
+    # Private part
+
+    def _running(self) -> PipelineState:
+        if self.state is None:
+            failed_precondition(_NO_CONFIG)
+        return self.state
+
+    def _check_pusher(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
+        election_id = request.election_id if request.HasField("election_id") else None
+        role = self.arbiter.check_write(request.role, election_id)
+        if role.limits is not None and not role.limits.can_push_pipeline:
+            permission_denied(f"role '{role.name}' may not push a pipeline")
+
+    def _write_one(self, state: PipelineState, role: Role, update: p4r.Update) -> P4RuntimeError | None:
+        try:
+            if role.limits is not None and not _allowed(role, update.entity):
+                permission_denied(f"role '{role.name}' may not write this entity")
+            state.write(update)
+        except P4RuntimeError as error:
+            return error
+        except Exception:
+            _log.exception("switch %s: write failed", self.name)
+            return P4RuntimeError(rpc_code.INTERNAL, "internal error of the switch; its log says more")
+        return None
+
+    def _reconcile(self, program: Program) -> None:
+        """Load the program and replay what the old one held; put the old one back if that is not possible."""
+        old = self._running()
+        if old.program is program:
+            return
+        updates = snapshot(old)
+        new = PipelineState(program, self.engine, self._port_up)
+        error = apply_updates(new, updates)
+        if error is not None:
+            self.state = PipelineState(old.program, self.engine, self._port_up)
+            apply_updates(self.state, updates)
+            invalid_argument(f"the forwarding state does not fit the new config: {error.message}")
+        self.state = new
+
+    def _packet_out(self, controller: Controller, packet: p4r.PacketOut) -> None:
+        code, text = 0, ""
+        if not self.arbiter.is_listener(controller):
+            code, text = rpc_code.PERMISSION_DENIED, "Not primary: only the primary controller may send packets"
+        elif self.state is None:
+            return  # no config yet: dropped, as PI does
+        elif not self.cpu_port:
+            code, text = rpc_code.FAILED_PRECONDITION, "the switch has no CPU port; start it with --cpu-port"
+        else:
+            try:
+                self.engine.packet_out(self.cpu_port, self.state.packet_out.encode(packet))
+            except P4RuntimeError as error:
+                code, text = error.code, error.message
+            except (ValueError, OSError) as error:
+                code, text = rpc_code.INVALID_ARGUMENT, str(error)
+        if code:
+            stream_error = p4r.StreamError(canonical_code=code, message=text)
+            stream_error.packet_out.packet_out.CopyFrom(packet)
+            controller.send(p4r.StreamMessageResponse(error=stream_error))
+
+    def _digest_ack(self, controller: Controller, ack: p4r.DigestListAck) -> None:
+        digest = self.state.digests.get(ack.digest_id) if self.state is not None else None
+        if digest is not None:
+            digest.acknowledge(ack.list_id)
+            return
+        text = f"no digest has id 0x{ack.digest_id:08x}"
+        stream_error = p4r.StreamError(canonical_code=rpc_code.INVALID_ARGUMENT, message=text)
+        stream_error.digest_list_ack.digest_list_ack.CopyFrom(ack)
+        controller.send(p4r.StreamMessageResponse(error=stream_error))
+
+    def _send_digest(self, message: p4r.DigestList | None) -> None:
+        if message is not None:
+            self._notify(message.digest_id, p4r.StreamMessageResponse(digest=message))
+
+    def _notify(self, p4_id: int, message: p4r.StreamMessageResponse) -> None:
+        for controller in self.arbiter.listeners():
+            if controller.role.may_write(p4_id):
+                controller.send(message)
+
+
+_NO_CONFIG = "No forwarding pipeline config is set for this device; push one with SetForwardingPipelineConfig"
+
+
+def _allowed(role: Role, entity: p4r.Entity) -> bool:
+    id_of = _ID_FIELDS.get(entity.WhichOneof("entity"))
+    return id_of is None or role.may_write(id_of(entity))

@@ -1,0 +1,248 @@
+"""The gRPC service: one server for all switches of a process, bound to one port per switch, routed by device id."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import grpc
+import grpc.aio
+from finsy.proto import p4r, p4r_grpc
+
+from fastswitch.server.arbitration import Controller
+from fastswitch.server.device import Device
+from fastswitch.server.errors import (
+    DETAILS_KEY,
+    BatchError,
+    P4RuntimeError,
+    failed_precondition,
+    not_found,
+    permission_denied,
+)
+
+_log = logging.getLogger(__name__)
+
+API_VERSION = "1.3.0"  # what simple_switch_grpc announces
+_MAX_RECEIVE = 256 << 20
+_QUEUE_LIMIT = 10_000  # notifications waiting for one slow stream; more are dropped
+_TICK = 0.25  # seconds
+
+_Context = Any  # grpc.aio.ServicerContext is generic in the stubs only
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Server certificate, and the authority whose clients are accepted."""
+
+    cert: Path
+    key: Path
+    cacert: Path | None = None
+    with_client_auth: bool = False
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """gRPC's form; OSError if a file cannot be read."""
+        pair = (self.key.read_bytes(), self.cert.read_bytes())
+        root = self.cacert.read_bytes() if self.cacert is not None else None
+        return grpc.ssl_server_credentials([pair], root, self.with_client_auth)
+
+
+class PortInUseError(OSError):
+    """A gRPC address cannot be bound."""
+
+
+class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
+    """P4Runtime for a set of devices.
+
+    server = P4RuntimeServer([Device(engine_switch, programs)])
+    await server.start(["127.0.0.1:9559"])
+    ...
+    await server.stop()
+    """
+
+    def __init__(self, devices: Iterable[Device], tls: Tls | None = None) -> None:
+        self._devices = {device.device_id: device for device in devices}
+        self._tls = tls
+        self._server: grpc.aio.Server | None = None
+        self._ticker: asyncio.Task[None] | None = None
+
+    async def start(self, addresses: Sequence[str]) -> list[int]:
+        """Bind every address and serve; the bound ports. PortInUseError names an address that is taken."""
+        options = [
+            ("grpc.max_receive_message_length", _MAX_RECEIVE),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_metadata_size", 64 << 10),
+            ("grpc.so_reuseport", 0),  # or a second daemon would silently share the port
+        ]
+        server = grpc.aio.server(options=options)
+        p4r_grpc.add_P4RuntimeServicer_to_server(self, server)  # type: ignore[no-untyped-call]
+        ports = []
+        for address in addresses:
+            try:
+                if self._tls is None:
+                    port = server.add_insecure_port(address)
+                else:
+                    port = server.add_secure_port(address, self._tls.credentials())
+            except RuntimeError:
+                port = 0
+            if port == 0:
+                raise PortInUseError(f"cannot listen on {address}: the address is in use or not of this machine")
+            ports.append(port)
+        await server.start()
+        self._server = server
+        self._ticker = asyncio.create_task(self._tick())
+        return ports
+
+    async def stop(self, grace: float = 0.2) -> None:
+        """Close all streams and stop serving."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        if self._server is not None:
+            await self._server.stop(grace)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            for device in self._devices.values():
+                try:
+                    device.tick()
+                except Exception:
+                    _log.exception("switch %s: regular work failed", device.name)
+
+    def _device(self, device_id: int) -> Device:
+        device = self._devices.get(device_id)
+        if device is None:
+            known = ", ".join(str(i) for i in sorted(self._devices)[:10])
+            more = ", ..." if len(self._devices) > 10 else ""
+            not_found(f"no device has id {device_id}; this server has {known}{more}")
+        return device
+
+    # The RPCs. Names are the protocol's.
+
+    async def Capabilities(self, request: p4r.CapabilitiesRequest, context: _Context) -> p4r.CapabilitiesResponse:  # type: ignore[override]
+        """The version of the API."""
+        return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
+
+    async def SetForwardingPipelineConfig(  # type: ignore[override]
+        self, request: p4r.SetForwardingPipelineConfigRequest, context: _Context
+    ) -> p4r.SetForwardingPipelineConfigResponse:
+        """Push a program."""
+        try:
+            await self._device(request.device_id).set_config(request)
+        except Exception as error:
+            await _abort(context, error)
+        return p4r.SetForwardingPipelineConfigResponse()
+
+    async def GetForwardingPipelineConfig(  # type: ignore[override]
+        self, request: p4r.GetForwardingPipelineConfigRequest, context: _Context
+    ) -> p4r.GetForwardingPipelineConfigResponse:
+        """The program that runs."""
+        try:
+            return self._device(request.device_id).get_config(request)
+        except Exception as error:
+            await _abort(context, error)
+
+    async def Write(self, request: p4r.WriteRequest, context: _Context) -> p4r.WriteResponse:  # type: ignore[override]
+        """A batch of updates."""
+        try:
+            await self._device(request.device_id).write(request)
+        except Exception as error:
+            await _abort(context, error)
+        return p4r.WriteResponse()
+
+    async def Read(self, request: p4r.ReadRequest, context: _Context) -> AsyncIterator[p4r.ReadResponse]:  # type: ignore[override]
+        """A batch of queries."""
+        try:
+            async for response in self._device(request.device_id).read(request):
+                yield response
+        except Exception as error:
+            await _abort(context, error)
+
+    async def StreamChannel(  # type: ignore[override]
+        self, requests: AsyncIterator[p4r.StreamMessageRequest], context: _Context
+    ) -> None:
+        """A controller's session: arbitration, packets, digests."""
+        stream = _Stream(self, context)
+        writer = asyncio.create_task(stream.write_queue())
+        try:
+            async for request in requests:
+                stream.handle(request)
+        except (P4RuntimeError, BatchError) as error:
+            await stream.drain()
+            await _abort(context, error)
+        finally:
+            writer.cancel()
+            stream.close()
+
+
+class _Stream:
+    """One StreamChannel: at most one controller of one device."""
+
+    def __init__(self, server: P4RuntimeServer, context: _Context) -> None:
+        self._server = server
+        self._context = context
+        self._queue: asyncio.Queue[p4r.StreamMessageResponse] = asyncio.Queue()
+        self._device: Device | None = None
+        self._controller: Controller | None = None
+
+    def handle(self, request: p4r.StreamMessageRequest) -> None:
+        """One message of the client; P4RuntimeError ends the stream."""
+        if request.WhichOneof("update") == "arbitration":
+            self._arbitrate(request.arbitration)
+        elif self._controller is None or self._device is None:
+            permission_denied("the first message of a stream must be an arbitration update")
+        else:
+            self._device.stream_request(self._controller, request)
+
+    def send(self, message: p4r.StreamMessageResponse) -> None:
+        """Queue a message; all but arbitration is dropped when the client does not keep up."""
+        if self._queue.qsize() < _QUEUE_LIMIT or message.HasField("arbitration"):
+            self._queue.put_nowait(message)
+
+    async def write_queue(self) -> None:
+        """Send what is queued, one message at a time, as gRPC demands."""
+        while True:
+            message = await self._queue.get()
+            try:
+                await self._context.write(message)
+            finally:
+                self._queue.task_done()
+
+    async def drain(self) -> None:
+        """Wait a moment until what was queued is sent."""
+        try:
+            await asyncio.wait_for(self._queue.join(), 0.5)
+        except TimeoutError:
+            _log.debug("a stream ended with messages unsent")
+
+    def close(self) -> None:
+        """The stream is over."""
+        if self._controller is not None and self._device is not None:
+            self._device.arbiter.leave(self._controller)
+            self._controller = None
+
+    def _arbitrate(self, update: p4r.MasterArbitrationUpdate) -> None:
+        if self._device is None:
+            self._device = self._server._device(update.device_id)
+        elif self._device.device_id != update.device_id:
+            failed_precondition(
+                f"this stream belongs to device {self._device.device_id}, not {update.device_id}; open one per device"
+            )
+        self._controller = self._device.arbiter.update(self._controller, update, self.send)
+
+
+async def _abort(context: _Context, error: Exception) -> NoReturn:
+    """End the RPC with the status of an exception. Anything unforeseen is INTERNAL and logged, never a crash."""
+    if isinstance(error, P4RuntimeError):
+        await context.abort(error.status_code, error.message)
+    elif isinstance(error, BatchError):
+        trailer = error.trailer()
+        metadata = ((DETAILS_KEY, trailer),) if trailer is not None else ()
+        await context.abort(grpc.StatusCode.UNKNOWN, error.message, metadata)
+    elif isinstance(error, grpc.aio.AbortError):
+        raise error
+    else:
+        _log.error("an RPC failed", exc_info=error)
+        await context.abort(grpc.StatusCode.INTERNAL, f"internal error: {type(error).__name__}; the log says more")
+    raise AssertionError("abort returned")
