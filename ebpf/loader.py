@@ -1,0 +1,191 @@
+"""Compiles, loads and attaches the XDP RNIC: typed Python around BCC.
+
+    nic = Nic(NicSizes(memory_bytes=64 << 20))
+    slot = nic.add_host(namespace_fd, "h1-eth0", mac="02:00:00:00:00:01", ip="10.0.0.1")
+    nic.cover_peers([own_namespace_fd])
+
+One `Nic` serves all hosts of a lab on this machine.  Closing it, or the death of its process, detaches everything.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ipaddress
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ebpf import bpf_syscall, netns
+
+ROOT = Path(__file__).resolve().parent.parent
+_PAGE = os.sysconf("SC_PAGESIZE")
+
+
+class NicError(Exception):
+    """The RNIC cannot be compiled, loaded or attached; the text says what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NicSizes:
+    """How much of everything one loaded program has; all but memory are rounded up to powers of two."""
+
+    memory_bytes: int = 64 << 20
+    hosts: int = 256
+    queue_pairs: int = 4096
+    regions: int = 4096
+    doorbell_pages: int = 64
+    chunk_shift_max: int = 28  # the verifier takes offsets below 2^29 within one element; tests want small chunks
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes <= 0 or min(self.hosts, self.queue_pairs, self.regions, self.doorbell_pages) < 1:
+            raise NicError("every size of the RNIC must be positive")
+        if self.queue_pairs > 1 << 20 or self.regions > 1 << 20:
+            raise NicError("more than 2^20 queue pairs or regions leave no random part in their numbers")
+
+    @property
+    def chunk_shift(self) -> int:
+        return min(self.chunk_shift_max, max(16, (self.memory_bytes - 1).bit_length()))
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.memory_bytes >> self.chunk_shift)
+
+    def defines(self) -> dict[str, int]:
+        return {
+            "NIC_MAX_HOSTS": _power_of_two(self.hosts + 1),  # slot 0 is nobody's
+            "NIC_MAX_QPS": _power_of_two(self.queue_pairs),
+            "NIC_MAX_REGIONS": _power_of_two(self.regions),
+            "NIC_CHUNK_SHIFT": self.chunk_shift,
+            "NIC_CHUNKS": self.chunks,
+            "NIC_DOORBELL_PAGES": _power_of_two(self.doorbell_pages),
+        }
+
+
+def _power_of_two(at_least: int) -> int:
+    return 1 << max(0, (at_least - 1).bit_length())
+
+
+def mac_number(mac: str) -> int:
+    return int(mac.replace(":", ""), 16)
+
+
+def _import_bcc() -> Any:
+    try:
+        from bcc import BPF
+    except ImportError as error:
+        raise NicError(
+            "BCC's Python is missing: install python3-bpfcc, and use a Python that sees the system's packages"
+        ) from error
+    return BPF
+
+
+def _check_headers() -> None:
+    modules = Path("/lib/modules") / platform.release()
+    if Path("/sys/kernel/kheaders.tar.xz").exists():
+        return
+    # Debian splits the headers: `build` leads to the architecture's, `source` to the common ones.
+    if not any((modules / name / "include/linux/kconfig.h").is_file() for name in ("source", "build")):
+        raise NicError(
+            f"BCC finds no kernel headers: {modules}/build and {modules}/source must lead to some; install "
+            "linux-headers for this kernel, or link those of another one there"
+        )
+
+
+class Nic:
+    """The loaded program, its maps, and the interfaces it is attached to."""
+
+    def __init__(self, sizes: NicSizes | None = None, extra_flags: Sequence[str] = ()) -> None:
+        self.sizes = sizes or NicSizes()
+        self.defines = self.sizes.defines()
+        self._links: list[int] = []
+        self._hosts: dict[int, str] = {}
+        self._attached: list[netns.Interface] = []
+        bpf_class = _import_bcc()
+        _check_headers()
+        flags = [f"-I{ROOT / 'ebpf'}", f"-I{ROOT / 'ebpf/core'}", f"-I{ROOT / 'wire'}"]
+        flags += [f"-D{name}={value}" for name, value in self.defines.items()]
+        try:
+            self._bpf = bpf_class(src_file=bytes(ROOT / "ebpf/rnic_xdp.c"), cflags=[*flags, *extra_flags])
+            self._rnic = self._bpf.load_func(b"rnic", bpf_class.XDP)
+            self._pass = self._bpf.load_func(b"pass", bpf_class.XDP)
+        except Exception as error:  # BCC raises nothing more precise
+            hint = "" if os.geteuid() == 0 else " (it needs root)"
+            raise NicError(f"the XDP RNIC did not compile or load{hint}: {error}") from error
+
+    @property
+    def program_fd(self) -> int:
+        return self._rnic.fd
+
+    @property
+    def pass_fd(self) -> int:
+        return self._pass.fd
+
+    def map_fd(self, name: str) -> int:
+        return self._bpf[name.encode()].map_fd
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.sizes.chunks << self.sizes.chunk_shift
+
+    @property
+    def doorbell_bytes(self) -> int:
+        return self.defines["NIC_DOORBELL_PAGES"] * _PAGE
+
+    def register_host(self, mac: str, ip: str, ifindex: int) -> int:
+        """Makes a host known by its address, and gives it a slot for counters and queue pairs."""
+        if mac in self._hosts.values():
+            raise NicError(f"two hosts have the MAC address {mac}")
+        slot = len(self._hosts) + 1
+        if slot >= self.defines["NIC_MAX_HOSTS"]:
+            raise NicError(f"no room for more than {slot - 1} hosts")
+        table = self._bpf[b"hosts"]
+        table[ctypes.c_ulonglong(mac_number(mac))] = table.Leaf(slot, ifindex, int(ipaddress.IPv4Address(ip)), 0)
+        self._hosts[slot] = mac
+        return slot
+
+    def _attach(self, program_fd: int, namespace: int, interface: netns.Interface) -> None:
+        try:
+            with netns.inside(namespace):
+                self._links.append(bpf_syscall.attach_xdp(program_fd, interface.index))
+        except OSError as error:
+            raise NicError(
+                f"cannot attach XDP natively to {interface.name} (MTU {interface.mtu}): {error.strerror}"
+            ) from error
+
+    def add_host(self, namespace: int, interface_name: str, mac: str, ip: str) -> int:
+        """Attaches the RNIC to a host's veth, given by name in a namespace (a file descriptor); returns its slot."""
+        try:
+            interface = netns.interface(namespace, interface_name)
+        except LookupError as error:
+            raise NicError(str(error)) from error
+        if interface.mac.lower() != mac.lower():
+            raise NicError(f"{interface_name} has the MAC address {interface.mac}, not {mac}")
+        slot = self.register_host(mac.lower(), ip, interface.index)
+        self._attach(self.program_fd, namespace, interface)
+        self._attached.append(interface)
+        return slot
+
+    def cover_peers(self, namespaces: Sequence[int]) -> None:
+        """Gives the other ends of all hosts' veths a bare XDP_PASS, without which what the RNIC sends is lost.
+
+        To be called when all hosts are added: the other end may be another host, or belong to a switch that runs XDP.
+        """
+        candidates = [(namespace, found) for namespace in namespaces for found in netns.interfaces(namespace)]
+        for host in self._attached:
+            for namespace, found in candidates:
+                if netns.are_veth_ends(host, found) and not found.has_xdp:
+                    self._attach(self.pass_fd, namespace, found)
+
+    def close(self) -> None:
+        while self._links:
+            os.close(self._links.pop())
+        self._bpf.cleanup()
+
+    def __enter__(self) -> Nic:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

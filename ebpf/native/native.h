@@ -1,0 +1,35 @@
+/*
+ * A host for the NIC core in user space: what rnic_xdp.c does with maps and helpers, on plain memory.
+ *
+ * Tests drive it beside the XDP program and demand the same verdicts, bytes and counters of both.
+ */
+#ifndef NIC_NATIVE_H
+#define NIC_NATIVE_H
+
+#include "qp.h"
+
+/* As enum xdp_action. */
+enum nic_action { NIC_ACTION_DROP = 1, NIC_ACTION_PASS = 2, NIC_ACTION_TX = 3 };
+
+struct nic_native {
+	struct nic_qp *qps;
+	struct nic_region *regions;
+	struct nic_counters *counters;
+	wire_u8 *arena;
+	wire_u64 arena_bytes;
+	wire_u32 max_qps, max_regions; /* powers of two */
+	wire_u32 doorbells;            /* rung so far */
+};
+
+/* `length` is the frame's, before and after; a reply may need up to `room` bytes. */
+int nic_native_receive(struct nic_native *nic, wire_u64 mac, wire_u32 host, wire_u8 *frame, wire_u32 *length,
+		       wire_u32 room);
+
+/* Single functions of the core. */
+int nic_native_psn_distance(wire_u32 psn, wire_u32 base);
+wire_u32 nic_native_psn_add(wire_u32 psn, wire_u32 count);
+wire_u32 nic_native_ack_base(const struct nic_qp_config *qp);
+/* Nine tables of 256 words. */
+void nic_native_icrc_tables(wire_u32 *words);
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * The XDP shell around the NIC core: maps, look-ups, placement and sending.  What a packet means is decided in core/.
+ *
+ * One program, loaded once, serves all hosts of a lab on this machine.  The loader gives the sizes (-D): NIC_MAX_HOSTS,
+ * NIC_MAX_QPS, NIC_MAX_REGIONS (powers of two), NIC_CHUNK_SHIFT and NIC_CHUNKS (the arena), NIC_DOORBELL_PAGES.
+ *
+ * BCC compiles this file: no libbpf and no libc header may be included.
+ */
+#include "core/nic.h"
+#include "core/ack.h"
+
+/* The arena: all registered memory, in chunks, since the verifier wants offsets below 2^29. */
+#define NIC_CHUNK_BYTES (1ull << NIC_CHUNK_SHIFT)
+#define NIC_PAYLOAD_MAX 4096 /* the largest path MTU (IBTA vol. 1, section 9.7.1) */
+
+struct nic_chunk {
+	wire_u8 bytes[NIC_CHUNK_BYTES];
+};
+
+BPF_F_TABLE("array", u32, struct nic_chunk, arena, NIC_CHUNKS, BPF_F_MMAPABLE);
+/* Queue pairs and regions by the low bits of their number and key. */
+BPF_F_TABLE("array", u32, struct nic_qp, qps, NIC_MAX_QPS, BPF_F_MMAPABLE);
+BPF_F_TABLE("array", u32, struct nic_region, regions, NIC_MAX_REGIONS, BPF_F_MMAPABLE);
+/* By host slot; slot 0 is for frames that are no host's. */
+BPF_F_TABLE("array", u32, struct nic_counters, counters, NIC_MAX_HOSTS, BPF_F_MMAPABLE);
+/* One element: constants for the ICRC of acknowledge packets, written by the agent. */
+BPF_F_TABLE("array", u32, struct nic_icrc_tables, icrc_tables, 1, BPF_F_MMAPABLE);
+/* Hosts by MAC address. */
+BPF_HASH(hosts, u64, struct nic_host, NIC_MAX_HOSTS);
+/* Queue pairs with news for the agent. */
+BPF_RINGBUF_OUTPUT(doorbells, NIC_DOORBELL_PAGES);
+
+/* The host that the frame is for, if it came in by that host's interface. */
+WIRE_FN u32 host_slot(struct xdp_md *ctx, u64 mac)
+{
+	struct nic_host *host = hosts.lookup(&mac);
+
+	return host && host->ifindex == ctx->ingress_ifindex ? host->slot : NIC_HOST_NONE;
+}
+
+/*
+ * Copies `length` (< 2 * NIC_PAYLOAD_MAX) frame bytes to `at` in a chunk in powers of two, each with its own bound: the
+ * verifier does not relate a length to an offset.  Only for the rare packet near a chunk's end.
+ */
+WIRE_FN void place_in_steps(struct xdp_md *ctx, u32 from, struct nic_chunk *chunk, u32 at, u32 length)
+{
+#pragma unroll
+	for (u32 step = NIC_PAYLOAD_MAX; step; step >>= 1) {
+		if (!(length & step))
+			continue;
+		if (at > NIC_CHUNK_BYTES - step)
+			return;
+		bpf_xdp_load_bytes(ctx, from, chunk->bytes + at, step);
+		at += step;
+		from += step;
+	}
+}
+
+/* Payload to its final address.  The core has checked that the range lies in a region. */
+WIRE_FN int place(struct xdp_md *ctx, const struct nic_packet *p, const struct nic_verdict *v)
+{
+	u32 index = v->place_at >> NIC_CHUNK_SHIFT;
+	u32 at = v->place_at & (NIC_CHUNK_BYTES - 1);
+	u32 length = v->place_length;
+	u32 first;
+	struct nic_chunk *chunk = arena.lookup(&index);
+
+	if (!chunk || !length || length > NIC_PAYLOAD_MAX)
+		return 0;
+	if (at <= NIC_CHUNK_BYTES - NIC_PAYLOAD_MAX)
+		return bpf_xdp_load_bytes(ctx, p->payload_at, chunk->bytes + at, length) == 0;
+	first = NIC_CHUNK_BYTES - at;
+	if (first > length)
+		first = length;
+	place_in_steps(ctx, p->payload_at, chunk, at, first);
+	if (first == length)
+		return 1;
+	index++;
+	chunk = arena.lookup(&index);
+	if (!chunk)
+		return 0;
+	place_in_steps(ctx, p->payload_at + first, chunk, 0, length - first);
+	return 1;
+}
+
+WIRE_FN void ring_doorbell(u32 qp_slot, u32 qpn)
+{
+	struct nic_doorbell bell = { .qp_slot = qp_slot, .qpn = qpn };
+
+	/* A full ring loses nothing: the agent looks at every busy queue pair from time to time. */
+	doorbells.ringbuf_output(&bell, sizeof(bell), 0);
+}
+
+/* The received frame becomes the reply. */
+WIRE_FN int reply(struct xdp_md *ctx, const struct nic_qp *qp, const struct nic_packet *p, const struct nic_verdict *v)
+{
+	u32 zero = 0;
+	const struct nic_icrc_tables *tables = icrc_tables.lookup(&zero);
+	int length = (int)(ctx->data_end - ctx->data);
+	wire_u8 *frame;
+
+	/* Growing (an invalid request shorter than an ACK) works only where the driver left tail room. */
+	if (!tables || (length != NIC_ACK_FRAME && bpf_xdp_adjust_tail(ctx, NIC_ACK_FRAME - length)))
+		return XDP_DROP;
+	frame = (wire_u8 *)(long)ctx->data;
+	if (frame + NIC_ACK_FRAME > (wire_u8 *)(long)ctx->data_end)
+		return XDP_DROP;
+	nic_ack_write(frame, qp, p, v, tables);
+	return XDP_TX;
+}
+
+/* The one exit: each frame counts exactly one event. */
+WIRE_FN int finish(u32 host, const struct nic_packet *p, const struct nic_verdict *v, int action)
+{
+	struct nic_counters *c = counters.lookup(&host);
+
+	if (!c)
+		return action;
+	__sync_fetch_and_add(&c->frames, 1);
+	__sync_fetch_and_add(&c->events[v->event % NIC_EVENT_SLOTS], 1);
+	if (v->place_length)
+		__sync_fetch_and_add(&c->bytes_placed, v->place_length);
+	if (nic_counts_ce(p, v))
+		__sync_fetch_and_add(&c->ce_marked, 1);
+	if (v->reply && action == XDP_TX)
+		__sync_fetch_and_add(&c->replies_sent, 1);
+	else if (v->reply)
+		__sync_fetch_and_add(&c->replies_lost, 1);
+	return action;
+}
+
+int rnic(struct xdp_md *ctx)
+{
+	struct nic_packet p;
+	struct nic_verdict v = {};
+	const struct nic_region *region = 0;
+	struct nic_qp *qp;
+	u32 qp_slot, key;
+	int action = XDP_DROP;
+	int event = nic_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end, &p);
+
+	p.host = host_slot(ctx, p.dst_mac);
+	if (p.host == NIC_HOST_NONE)
+		event = WIRE_NIC_EVENT_PASSED_TO_KERNEL;
+	if (event != NIC_PARSED) {
+		v.event = event;
+		if (event == WIRE_NIC_EVENT_PASSED_TO_KERNEL)
+			action = XDP_PASS;
+		goto out;
+	}
+	qp_slot = p.dest_qpn & (NIC_MAX_QPS - 1);
+	qp = qps.lookup(&qp_slot);
+	if (!qp)
+		goto out;
+	key = nic_region_key(qp, &p);
+	qp_slot = key & (NIC_MAX_REGIONS - 1);
+	region = nic_region_valid(regions.lookup(&qp_slot), key);
+	nic_receive(qp, &p, region, &v);
+	if (v.place_length)
+		place(ctx, &p, &v);
+	if (v.doorbell)
+		ring_doorbell(p.dest_qpn & (NIC_MAX_QPS - 1), p.dest_qpn);
+	if (v.reply)
+		action = reply(ctx, qp, &p, &v);
+out:
+	return finish(p.host, &p, &v, action);
+}
+
+/* For the other end of a host's veth: without an XDP program there, frames sent by XDP_TX are lost. */
+int pass(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}

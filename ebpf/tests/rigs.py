@@ -1,0 +1,154 @@
+"""Two places to run the NIC: natively, and as the loaded XDP program under BPF_PROG_RUN.  They look the same."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any, Protocol
+
+from ebpf import build
+from ebpf.bpf_syscall import Runner
+from ebpf.loader import ROOT, Nic, NicSizes, mac_number
+from ebpf.tests import packets
+from wire.codes import NicEvent, QpState
+
+LOOPBACK = 1  # BPF_PROG_RUN pretends that frames came in by lo
+HOST_MAC, HOST_IP = packets.ENDS.dst_mac, packets.ENDS.dst_ip
+SIZES = NicSizes(memory_bytes=1 << 17, hosts=3, queue_pairs=16, regions=16, doorbell_pages=1, chunk_shift_max=16)
+DROP, PASS, TX = 1, 2, 3
+# Set by the test that runs the native tests once more with AddressSanitizer and UBSan.
+SANITIZED = bool(os.environ.get("PLAIT_SANITIZE"))
+ffi, lib = build.NATIVE.load(ROOT, sanitize=SANITIZED)
+
+
+def ip_number(text: str) -> int:
+    return int.from_bytes(bytes(map(int, text.split("."))), "big")
+
+
+class Rig(Protocol):
+    qps: Any
+    regions: Any
+    counters: Any
+    arena: memoryview
+    host: int
+
+    def receive(self, frame: bytes) -> tuple[int, bytes]: ...
+    def close(self) -> None: ...
+
+
+class NativeRig:
+    """`grow`: frames may grow, as under BPF_PROG_RUN; on a veth they cannot."""
+
+    host = 1
+
+    def __init__(self, grow: bool = False) -> None:
+        self._room = 62 if grow else 0
+        self._nic = ffi.new("struct nic_native *")
+        self.qps = self._nic.qps = self._qps = ffi.new("struct nic_qp[16]")
+        self.regions = self._nic.regions = self._regions = ffi.new("struct nic_region[16]")
+        self.counters = self._nic.counters = self._counters = ffi.new("struct nic_counters[4]")
+        self._arena = ffi.new("wire_u8[]", SIZES.memory_bytes)
+        self._nic.arena = self._arena
+        self.arena = memoryview(ffi.buffer(self._arena))
+        self._nic.arena_bytes = SIZES.memory_bytes
+        self._nic.max_qps = self._nic.max_regions = 16
+
+    def receive(self, frame: bytes) -> tuple[int, bytes]:
+        # No more on the heap than the frame needs, so that a sanitizer sees a read behind it.
+        room = max(len(frame), self._room)
+        buffer = ffi.new("wire_u8[]", room)
+        ffi.memmove(buffer, frame, len(frame))
+        length = ffi.new("wire_u32 *", len(frame))
+        action = lib.nic_native_receive(self._nic, mac_number(HOST_MAC), self.host, buffer, length, room)
+        return action, bytes(ffi.buffer(buffer, length[0]))
+
+    def close(self) -> None:
+        pass
+
+
+class XdpRig:
+    def __init__(self) -> None:
+        self._nic = Nic(SIZES)
+        self.host = self._nic.register_host(HOST_MAC, HOST_IP, LOOPBACK)
+        self._maps: list[mmap.mmap] = []
+        self.qps = ffi.cast("struct nic_qp *", self._map("qps", 16 * 256))
+        self.regions = ffi.cast("struct nic_region *", self._map("regions", 16 * 64))
+        self.counters = ffi.cast("struct nic_counters *", self._map("counters", 4 * 320))
+        words = ffi.cast("wire_u32 *", self._map("icrc_tables", 9 * 256 * 4))
+        lib.nic_native_icrc_tables(words)
+        self._map("arena", self._nic.arena_bytes)
+        self.arena = memoryview(self._maps[-1])
+        self._runner = Runner(self._nic.program_fd)
+
+    def _map(self, name: str, length: int) -> Any:
+        self._maps.append(mmap.mmap(self._nic.map_fd(name), -(-length // mmap.PAGESIZE) * mmap.PAGESIZE))
+        return ffi.from_buffer(self._maps[-1])
+
+    def receive(self, frame: bytes) -> tuple[int, bytes]:
+        result = self._runner.run(frame)
+        return result.verdict, result.frame
+
+    def close(self) -> None:
+        self._nic.close()
+
+
+QPN = 0x123452  # slot 2
+REMOTE_QPN = 0xABCDE1
+RKEY = 0x9ABCDEF3  # slot 3
+PD = 77
+VA = 0x7F00_1234_5000
+REGION_AT, REGION_LENGTH = 8192, 3 * 4096
+MTU = 256
+
+
+class Bench:
+    """A rig with one connected queue pair and one region, surrounded by canaries."""
+
+    CANARY = 0xA5
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.reset()
+
+    def reset(self, epsn: int = 100, snd_una: int = 5000, snd_max: int = 5000) -> None:
+        rig = self.rig
+        ffi.memmove(rig.qps, bytes(16 * 256), 16 * 256)
+        ffi.memmove(rig.regions, bytes(16 * 64), 16 * 64)
+        ffi.memmove(rig.counters, bytes(4 * 320), 4 * 320)
+        rig.arena[:] = bytes([self.CANARY]) * len(rig.arena)
+        rig.arena[REGION_AT : REGION_AT + REGION_LENGTH] = bytes(REGION_LENGTH)
+        config = self.qp.config
+        config.remote_qpn, config.pd, config.host = REMOTE_QPN, PD, rig.host
+        config.local_ip, config.remote_ip = ip_number(HOST_IP), ip_number(packets.ENDS.src_ip)
+        config.path_mtu, config.pkey, config.state = MTU, 0xFFFF, QpState.RTS
+        config.ack_icrc_base = lib.nic_native_ack_base(ffi.addressof(config))
+        config.snd_max, config.qpn = snd_max, QPN
+        self.qp.responder.epsn = epsn
+        self.qp.requester.snd_una = snd_una
+        region = self.region
+        region.va, region.length, region.arena_offset = VA, REGION_LENGTH, REGION_AT
+        region.access, region.pd, region.owner_ip, region.rkey = 3, PD, config.local_ip, RKEY
+
+    @property
+    def qp(self) -> Any:
+        return self.rig.qps[QPN % 16]
+
+    @property
+    def region(self) -> Any:
+        return self.rig.regions[RKEY % 16]
+
+    @property
+    def data(self) -> memoryview:
+        return self.rig.arena[REGION_AT : REGION_AT + REGION_LENGTH]
+
+    def events(self, host: int | None = None) -> dict[str, int]:
+        counts = self.rig.counters[self.rig.host if host is None else host].events
+        return {event.name: counts[event] for event in NicEvent if counts[event]}
+
+    def canaries_intact(self) -> bool:
+        arena = self.rig.arena
+        before, after = arena[:REGION_AT], arena[REGION_AT + REGION_LENGTH :]
+        return all(part == bytes([self.CANARY]) * len(part) for part in (before, after))
+
+    def receive(self, frame: bytes) -> tuple[int, bytes]:
+        return self.rig.receive(frame)
