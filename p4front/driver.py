@@ -1,0 +1,131 @@
+"""The phases in a row: file to P4Info and BMv2 JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p4front import syntax as ast
+from p4front.check import Checker, check
+from p4front.diagnostics import CompileError, Diagnostic, Diagnostics, SourceText
+from p4front.elaborate import Elaborated, elaborate
+from p4front.parser import parse
+from p4front.preprocessor import Preprocessor
+
+if TYPE_CHECKING:
+    from finsy.proto import p4i
+
+# Enough for the deepest nesting the parser admits, through every phase.
+RECURSION_LIMIT = 10_000
+
+
+@dataclass(slots=True)
+class Checked:
+    """A program whose names and types are known."""
+
+    source: SourceText
+    program: ast.Program
+    checker: Checker
+    diagnostics: Diagnostics
+
+
+@dataclass
+class Compiled:
+    """A compiled program; the outputs are made when they are first asked for."""
+
+    source_path: Path
+    checked: Checked
+    elaborated: Elaborated
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+    @cached_property
+    def p4info(self) -> p4i.P4Info:
+        """The control plane's view, as a `p4.config.v1.P4Info` message."""
+        from p4front.p4info import make_p4info
+
+        diagnostics = self.checked.diagnostics
+        info = self.checked.checker.recover(make_p4info, self.elaborated, self.checked.source.text, diagnostics)
+        diagnostics.check()
+        return info  # type: ignore[no-any-return]
+
+    @cached_property
+    def p4info_text(self) -> str:
+        """The P4Info in protobuf's text format, with the header p4c writes."""
+        from google.protobuf import text_format
+
+        lines = ["# proto-file: p4/config/v1/p4info.proto", "# proto-message: p4.config.v1.P4Info", ""]
+        return "\n".join(lines) + "\n" + text_format.MessageToString(self.p4info)
+
+    @cached_property
+    def bmv2_json(self) -> dict[str, Any]:
+        """What BMv2's simple_switch loads."""
+        from p4front.bmv2_json import make_json
+
+        diagnostics = self.checked.diagnostics
+        result = self.checked.checker.recover(
+            make_json, self.elaborated, str(self.source_path), self.checked.source, diagnostics
+        )
+        diagnostics.check()
+        return result  # type: ignore[no-any-return]
+
+    @cached_property
+    def json_text(self) -> str:
+        """The JSON as it is written to disk."""
+        return json.dumps(self.bmv2_json, indent=2) + "\n"
+
+
+def check_file(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> Checked:
+    """Preprocess, parse and check a file."""
+    source = Preprocessor(include_dirs, defines).run(Path(path))
+    return check_source(source)
+
+
+def check_source(source: SourceText) -> Checked:
+    """Parse and check a preprocessed text."""
+    diagnostics = Diagnostics(source)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
+    try:
+        program = parse(source.text, diagnostics)
+        diagnostics.check()
+        checker = check(program, diagnostics)
+    finally:
+        sys.setrecursionlimit(limit)
+    return Checked(source, program, checker, diagnostics)
+
+
+def compile_file(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> Compiled:
+    """Compile a P4-16 v1model program; raises `CompileError` with every error of the phase that failed."""
+    return compile_checked(Path(path), check_file(path, include_dirs=include_dirs, defines=defines))
+
+
+def compile_checked(path: Path, checked: Checked) -> Compiled:
+    """Elaborate a checked program and make both outputs."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
+    try:
+        elaborated = elaborate(checked.program, checked.checker, checked.diagnostics)
+        compiled = Compiled(path, checked, elaborated)
+        _ = compiled.p4info
+        _ = compiled.bmv2_json
+    finally:
+        sys.setrecursionlimit(limit)
+    compiled.warnings = checked.diagnostics.warnings
+    return compiled
+
+
+def parse_declarations(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> list[ast.Decl]:
+    """The declarations of a file and of what it includes, in order, with types and constants resolved.
+
+    A `const` has its value in `constant_value`, an enum its values in `type.members`, a header its fields in
+    `type.fields`; widths are those of `p4types.bit_width`.
+    """
+    return check_file(path, include_dirs=include_dirs, defines=defines).program.declarations
+
+
+__all__ = ["Checked", "CompileError", "Compiled", "check_file", "compile_file", "parse_declarations"]

@@ -1,0 +1,171 @@
+"""Elaboration: the package `main` becomes one flat program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4front import syntax as ast
+from p4front import ir
+from p4front import p4types as t
+from p4front.check import Checker
+from p4front.diagnostics import Diagnostics
+from p4front.key_names import control_plane_name
+from p4front.layout import Layout
+from p4front.lower_block import BlockInstance
+from p4front.lower_parser import ParserLowering
+from p4front.values import ObjectValue, Value
+
+PACKAGE = "V1Switch"
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """Ingress or egress."""
+
+    name: str
+    decl: ast.ControlDecl
+    body: list[ir.Stmt]
+
+
+@dataclass(slots=True)
+class Elaborated:
+    """Everything the two outputs need."""
+
+    main: ast.Instantiation
+    program: ast.Program
+    layout: Layout
+    errors: dict[str, int]
+    blocks: list[ir.Instance]
+    externs: list[ir.Extern]
+    parser: ast.ParserDecl
+    states: list[ir.State]
+    ingress: Pipeline
+    egress: Pipeline
+    deparser: ast.ControlDecl
+    deparser_order: list[str]
+    digests: list[ir.Digest]
+    calculations: list[ir.Calculation]
+    checksums: list[ir.Checksum]
+    field_lists: list[ir.FieldList]
+
+
+def elaborate(program: ast.Program, checker: Checker, diagnostics: Diagnostics) -> Elaborated:
+    """Instantiate `main` and inline everything; raises `CompileError` if that is not possible."""
+    result = checker.recover(_Elaborator(program, checker, diagnostics).run)
+    diagnostics.check()
+    assert isinstance(result, Elaborated)
+    return result
+
+
+class _Elaborator:
+    def __init__(self, program: ast.Program, checker: Checker, diagnostics: Diagnostics) -> None:
+        self.program = program
+        self.checker = checker
+        self.diagnostics = diagnostics
+        self.layout = Layout(diagnostics)
+        self.lower = ParserLowering(self.layout, checker.errors, diagnostics)
+
+    def run(self) -> Elaborated:
+        main = self._main()
+        externs: list[ir.Extern] = []
+        self._globals(externs)
+        lower = self.lower
+        blocks = [self._block(arg, main) for arg in main.target.args]
+        parser, verify, ingress, egress, compute, deparser = blocks
+        assert isinstance(parser.decl, ast.ParserDecl)
+        shared = self._shared(parser.decl)
+        lower.annotation_value = self._annotation_value  # type: ignore[method-assign]
+        states = lower.run_parser(parser, _bindings(parser, ["packet", "hdr", "meta", "std"], shared))
+        self._checksum(verify, shared, verify=True)
+        ingress_body = lower.run_control(ingress, _bindings(ingress, ["hdr", "meta", "std"], shared))
+        egress_body = lower.run_control(egress, _bindings(egress, ["hdr", "meta", "std"], shared))
+        self._checksum(compute, shared, verify=False)
+        order = lower.run_deparser(deparser, _bindings(deparser, ["packet", "hdr"], shared))
+        field_lists = [lower.field_lists[key] for key in sorted(lower.field_lists)]
+        return Elaborated(
+            main, self.program, self.layout, self.checker.errors, [block.node for block in blocks], externs,
+            parser.decl, states,
+            Pipeline("ingress", _control(ingress), ingress_body), Pipeline("egress", _control(egress), egress_body),
+            _control(deparser), order,
+            lower.digests, lower.calculations, lower.checksums, field_lists,
+        )  # fmt: skip
+
+    def _main(self) -> ast.Instantiation:
+        for decl in self.program.declarations:
+            if isinstance(decl, ast.Instantiation) and decl.name == "main":
+                if not isinstance(decl.type, t.PackageType) or decl.type.name != PACKAGE:
+                    raise self.diagnostics.fail(f"main must be a {PACKAGE}, not '{decl.type}'", decl.span)
+                if len(decl.target.args) != 6 or any(arg is None for arg in decl.target.args):
+                    raise self.diagnostics.fail(f"{PACKAGE} needs six blocks", decl.span)
+                return decl
+        raise self.diagnostics.fail("the program has no 'main'")
+
+    def _globals(self, externs: list[ir.Extern]) -> None:
+        lower = self.lower
+        lower.env = lower.globals
+        for decl in self.program.declarations:
+            if isinstance(decl, ast.ActionDecl):
+                member = ir.ActionMember(control_plane_name("", decl), decl)
+                lower.globals.bindings[decl] = ObjectValue(t.VOID, (member, lower.globals))
+                if decl.name == "NoAction":
+                    lower.no_action = decl
+            elif isinstance(decl, ast.Instantiation) and isinstance(decl.type, t.ExternRef):
+                value = lower.make_instance(decl, "")
+                assert isinstance(value.target, ir.Extern)
+                externs.append(value.target)
+                lower.globals.bindings[decl] = value
+            elif isinstance(decl, ast.Instantiation) and isinstance(decl.type, t.BlockType):
+                lower.globals.bindings[decl] = lower.make_instance(decl, "")
+
+    def _block(self, arg: ast.Expr, main: ast.Instantiation) -> BlockInstance:
+        lower = self.lower
+        if isinstance(arg, ast.Call) and isinstance(arg.type, t.BlockType):
+            path = arg.type.decl.name  # P4Info names ignore @name of the package's controls
+            return lower.make_block(arg.type.decl, path, arg.target.args, arg.span)
+        value = lower.value(arg)
+        if isinstance(value, ObjectValue) and isinstance(value.target, BlockInstance):
+            return value.target
+        raise self.diagnostics.fail("a parser or control is expected here", arg.span)
+
+    def _shared(self, parser: ast.ParserDecl) -> dict[str, Value]:
+        """The places that all blocks work on."""
+        headers, metadata, standard = parser.params[1:4]
+        assert isinstance(standard.type, t.StructType)
+        span = parser.name_span
+        place = self.layout.parameter(headers.type, "" if t.is_struct(headers.type) else headers.name, span)
+        user = self.layout.user_metadata(metadata.type, span)
+        self.lower.metadata_type, self.lower.metadata_value = metadata.type, user
+        packet = ObjectValue(t.VOID, "packet")
+        return {"packet": packet, "hdr": place, "meta": user, "std": self.layout.standard_metadata(standard.type)}
+
+    def _checksum(self, block: BlockInstance, shared: dict[str, Value], verify: bool) -> None:
+        lower = self.lower
+        decl = _control(block)
+        assert decl.body is not None
+        from p4front.lower_expr import Env
+
+        lower.env = Env(block.env)
+        lower.env.bindings.update(_bindings(block, ["hdr", "meta"], shared))
+        lower.out = []
+        block.node.applied = True
+        lower.current = block
+        self.checker.recover(lower.checksum_control, decl.body.body, verify)
+        for item in lower.out:
+            self.diagnostics.error("a checksum can be only over fields and constants", item.span)
+        lower.out = []
+
+    def _annotation_value(self, expr: ast.Expr) -> int | None:
+        checked = self.checker.recover(self.checker.expr, expr)
+        value = None if checked is None else self.checker.constant(checked)
+        return value if isinstance(value, int) else None
+
+
+def _control(block: BlockInstance) -> ast.ControlDecl:
+    assert isinstance(block.decl, ast.ControlDecl)
+    return block.decl
+
+
+def _bindings(block: BlockInstance, names: list[str], shared: dict[str, Value]) -> dict[ast.Decl, Value]:
+    return {param: shared[name] for param, name in zip(block.decl.params, names, strict=True)}
+
+

@@ -1,0 +1,173 @@
+"""What an expression is during elaboration: an IR expression, or an aggregate of them.
+
+A place that can be assigned to is a value too: `ir.FieldRef`, a header, a stack, or a structure of places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from p4front import ir
+from p4front import p4types as t
+
+
+@dataclass(slots=True)
+class StructValue:
+    """A structure or tuple, by field; a tuple's fields are "0", "1", ..."""
+
+    type: t.Type
+    fields: dict[str, Value]
+
+
+@dataclass(slots=True)
+class HeaderPlace:
+    """A header instance."""
+
+    type: t.StructType
+    name: str
+
+
+@dataclass(slots=True)
+class StackPlace:
+    type: t.StackType
+    name: str
+
+
+@dataclass(slots=True)
+class StackEnd:
+    """`stack.next` or `stack.last`, in a parser."""
+
+    type: t.StructType
+    stack: str
+    which: str
+
+
+@dataclass(slots=True)
+class StackElement:
+    """`stack[index]` with an index known only at run time."""
+
+    type: t.StructType
+    stack: StackPlace
+    index: ir.Expr
+
+
+@dataclass(slots=True)
+class HeaderLiteral:
+    """`{a, b}` as a header: valid, with these fields."""
+
+    type: t.StructType
+    fields: dict[str, Value]
+
+
+@dataclass(slots=True)
+class InvalidHeader:
+    """`{#}`."""
+
+    type: t.Type
+
+
+@dataclass(slots=True)
+class UnionPlace:
+    type: t.StructType
+    name: str
+
+
+@dataclass(slots=True)
+class SlicePlace:
+    """Some bits of a place."""
+
+    type: t.Type
+    base: ir.Expr
+    high: int
+    low: int
+
+
+@dataclass(slots=True)
+class ObjectValue:
+    """An instance: an extern, a control, a parser, a table, the packet."""
+
+    type: t.Type
+    target: object
+
+
+Value = (
+    ir.Expr
+    | StructValue
+    | HeaderPlace
+    | StackPlace
+    | StackEnd
+    | StackElement
+    | HeaderLiteral
+    | InvalidHeader
+    | UnionPlace
+    | SlicePlace
+    | ObjectValue
+)
+
+
+def header_field(header: HeaderPlace, path: str, type_: t.Type) -> Value:
+    """A field of a header; a structure inside a header is a `StructValue` of dotted fields."""
+    base = t.representation(type_)
+    if isinstance(base, t.StructType) and base.kind == "struct":
+        inner = {name: header_field(header, f"{path}.{name}", item.type) for name, item in base.fields.items()}
+        return StructValue(base, inner)
+    return ir.FieldRef(type_, header.name, path)
+
+
+def leaves(value: Value) -> Iterator[ir.Expr]:
+    """The scalars of a value in the order of its fields, headers taken apart."""
+    if isinstance(value, StructValue | HeaderLiteral):
+        for item in value.fields.values():
+            yield from leaves(item)
+    elif isinstance(value, HeaderPlace):
+        for name, field in value.type.fields.items():
+            yield from leaves(header_field(value, name, field.type))
+    elif isinstance(value, StackPlace):
+        element = value.type.element
+        assert isinstance(element, t.StructType)
+        for index in range(value.type.size):
+            yield from leaves(HeaderPlace(element, f"{value.name}[{index}]"))
+    elif isinstance(value, ir.Expr):
+        yield value
+
+
+def names_in(value: Value) -> set[str]:
+    """The storage a value reads: `header.field` of each field, the names of headers and stacks."""
+    found: set[str] = set()
+    _collect(value, found)
+    return found
+
+
+def _collect(value: Value, found: set[str]) -> None:
+    if isinstance(value, StructValue | HeaderLiteral):
+        for item in value.fields.values():
+            _collect(item, found)
+    elif isinstance(value, HeaderPlace | StackPlace):
+        found.add(value.name)
+    elif isinstance(value, StackEnd):
+        found.add(value.stack)
+    elif isinstance(value, StackElement):
+        found.add(value.stack.name)
+        _collect(value.index, found)
+    elif isinstance(value, SlicePlace):
+        _collect(value.base, found)
+    elif isinstance(value, ir.FieldRef):
+        found.add(f"{value.header}.{value.field}")
+    elif isinstance(value, ir.StackFieldRef):
+        found.add(value.stack)
+    elif isinstance(value, ir.ElementFieldRef):
+        found.add(value.stack)
+        _collect(value.index, found)
+    elif isinstance(value, ir.Op):
+        for arg in value.args:
+            _collect(arg, found)
+
+
+def overlap(one: set[str], other: set[str]) -> bool:
+    """Whether two sets of `names_in` can share storage: equal names, or a header and its field."""
+
+    def related(a: str, b: str) -> bool:
+        return a == b or b.startswith((f"{a}.", f"{a}[")) or a.startswith((f"{b}.", f"{b}["))
+
+    return any(related(a, b) for a in one for b in other)
