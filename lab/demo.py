@@ -1,0 +1,162 @@
+"""`plait demo`: a file goes by RDMA WRITE from a host of every pod to a host of another pod, all at once."""
+
+import hashlib
+import mmap
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.config import LabConfig
+from lab.emulation import Emulation
+from lab.errors import PlaitError, UsageError
+from lab.paths import edges_of_flow, paths_taken
+from lab.results import LinkRecord, TransferRecord
+from mininet_topos.topology import Topology
+from rdma.protocol import MESSAGE_MAX
+from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, Write
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    transfers: list[TransferRecord]
+    links: list[LinkRecord]
+    seconds: float  # from the first post to the last completion
+    nic_events: dict[str, dict[str, int]]  # host -> name of nic_event_t -> frames
+
+    @property
+    def ok(self) -> bool:
+        return all(transfer.sha256_equal for transfer in self.transfers)
+
+
+def pod_pairs(topology: Topology) -> list[tuple[str, str]]:
+    """One (source, destination) a pod: a host of pod i sends to a host of pod i + 1.
+
+    Pods are what the second byte of a fat-tree's host addresses counts.
+    """
+    pods: dict[str, list[str]] = {}
+    for host in topology.hosts:
+        pods.setdefault(host.address.split(".")[1], []).append(host.name)
+    members = list(pods.values())
+    if len(members) < 2:
+        raise UsageError(f"topology {topology.name}: the demo needs two pods, and there is {len(members)}.")
+    # The last host of the next pod, so that a source's own pod neighbour is never the destination's twin.
+    return [(hosts[0], members[(index + 1) % len(members)][-1]) for index, hosts in enumerate(members)]
+
+
+def read_source(path: Path) -> mmap.mmap:
+    """The file's bytes, mapped: any size, without a copy in this process."""
+    try:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise UsageError(f"cannot read --file {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise UsageError(f"--file {path} is empty: there is nothing to send.") from error
+
+
+def default_file() -> Path:
+    return Path(sys.executable).resolve()
+
+
+@dataclass(slots=True)
+class _Transfer:
+    src: str
+    dst: str
+    sender: QueuePair
+    source: MemoryRegion  # at the sender, filled
+    destination: MemoryRegion  # at the receiver, zero
+    completions: CompletionQueue  # of the sender
+    seconds: float = 0.0
+
+    def write(self, started_ns: int, timeout_s: float) -> None:
+        """Posts the whole region as RDMA WRITEs, as long as they may be, and waits for the last completion."""
+        offsets = range(0, self.source.length, MESSAGE_MAX)
+        self.sender.post_send(
+            *(
+                Write(
+                    wr_id=offset,
+                    mr=self.source,
+                    offset=offset,
+                    length=min(MESSAGE_MAX, self.source.length - offset),
+                    remote_addr=self.destination.addr + offset,
+                    rkey=self.destination.rkey,
+                )
+                for offset in offsets
+            )
+        )
+        missing, deadline = len(offsets), time.monotonic() + timeout_s
+        while missing:
+            found = self.completions.wait(deadline - time.monotonic())
+            if not found:
+                raise PlaitError(f"{self.src} -> {self.dst}: not complete after {timeout_s:.0f} s.")
+            for completion in found:
+                if not completion.ok:
+                    raise PlaitError(f"{self.src} -> {self.dst}: RDMA WRITE completed with {completion.status}.")
+            missing -= len(found)
+        self.seconds = (time.monotonic_ns() - started_ns) / 1e9
+
+
+def _prepare(lab: Emulation, devices: dict[str, Device], src: str, dst: str, data: mmap.mmap) -> _Transfer:
+    """Registers memory at both ends and connects a queue pair; the exchange of numbers is out of band, as ever."""
+    here, there = devices[src].alloc_pd(), devices[dst].alloc_pd()
+    source = here.reg_mr(len(data))
+    source.buf[:] = data
+    destination = there.reg_mr(len(data), Access.LOCAL_WRITE | Access.REMOTE_WRITE)
+    completions = devices[src].create_cq()
+    sender = here.create_qp(completions)
+    lab.connect(src, sender, dst, there.create_qp(devices[dst].create_cq()))
+    return _Transfer(src, dst, sender, source, destination, completions)
+
+
+def _record(transfer: _Transfer, lab: Emulation, flows: Any, expected: str) -> TransferRecord:
+    stats = transfer.sender.stats()
+    ends = lab.topology.node(transfer.src).address, lab.topology.node(transfer.dst).address
+    paths = paths_taken(edges_of_flow(flows, *ends), transfer.src, transfer.dst)
+    size = transfer.source.length
+    return TransferRecord(
+        src=transfer.src,
+        dst=transfer.dst,
+        bytes=size,
+        seconds=transfer.seconds,
+        goodput_bps=8 * size / transfer.seconds,
+        retransmissions=stats["retransmissions"],
+        paths=len(paths),
+        sha256_equal=hashlib.sha256(transfer.destination.buf).hexdigest() == expected,
+        timeouts=stats["timeouts"],
+        packets_sent=stats["packets"],
+        route=" ".join(paths[0][1:-1]) if paths else "",
+    )
+
+
+def run(lab: Emulation, pairs: Sequence[tuple[str, str]], data: mmap.mmap, timeout_s: float) -> DemoResult:
+    """Runs all transfers at once on a laboratory that is up.
+
+    PlaitError if a WRITE fails or takes longer than timeout_s.
+    """
+    expected = hashlib.sha256(data).hexdigest()
+    devices = {host: Device.open(lab.verbs_socket(host)) for pair in pairs for host in pair}
+    try:
+        transfers = [_prepare(lab, devices, src, dst, data) for src, dst in pairs]
+        before = lab.link_counters()
+        started_ns = time.monotonic_ns()
+        with ThreadPoolExecutor(len(transfers)) as pool:
+            waiting = [pool.submit(transfer.write, started_ns, timeout_s) for transfer in transfers]
+            for job in waiting:
+                job.result()
+        seconds = (time.monotonic_ns() - started_ns) / 1e9
+        links = lab.link_records(before, seconds)
+        flows = lab.flows()
+        records = [_record(transfer, lab, flows, expected) for transfer in transfers]
+        events = {host: device.counters() for host, device in devices.items()}
+        return DemoResult(records, links, seconds, events)
+    finally:
+        for device in devices.values():
+            device.close()
+
+
+def memory_bytes(config: LabConfig, transfers: int, size: int) -> int:
+    """What the NICs' memory must hold: each transfer's source and destination, page-aligned, and slack."""
+    return max(config.nic_memory_bytes, transfers * 2 * (size + (1 << 16)) + (1 << 20))

@@ -1,0 +1,123 @@
+"""Runs the demo on a fresh laboratory, and writes what it leaves: records, captures, picture, page."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lab import demo, results, units
+from lab.demo import DemoResult
+from lab.config import LabConfig
+from lab.emulation import Emulation
+from lab.picture import draw
+from lab.report import write_report
+
+JSON_FIELDS = frozenset(
+    {"src", "dst", "bytes", "seconds", "goodput_bps", "retransmissions", "paths", "sha256_equal"}
+)
+RIGHT_ALIGNED = {"bytes", "time", "goodput", "retransmissions", "paths used"}
+_END_COLOURS = ("#b3261e", "#1b7f4b", "#8a5a00", "#6b3fa0")
+
+
+def rows(result: DemoResult) -> list[dict[str, Any]]:
+    return [
+        {
+            "transfer": f"{transfer.src} -> {transfer.dst}",
+            "bytes": f"{transfer.bytes:,}",
+            "time": f"{transfer.seconds:.3f} s",
+            "goodput": units.format_rate(transfer.goodput_bps),
+            "retransmissions": transfer.retransmissions,
+            "paths used": transfer.paths,
+            "hash equal": "yes" if transfer.sha256_equal else "NO",
+        }
+        for transfer in result.transfers
+    ]
+
+
+def verdict(result: DemoResult) -> str:
+    count, equal = len(result.transfers), sum(transfer.sha256_equal for transfer in result.transfers)
+    total = sum(transfer.bytes for transfer in result.transfers)
+    return (
+        f"{equal} of {count} destinations hold the source's bytes (SHA-256); "
+        f"{units.format_bytes(total)} in {result.seconds:.2f} s, no code running at the receivers"
+    )
+
+
+def run_and_report(
+    config: LabConfig, file: Path | None, base: Path | None, talk: Callable[[str], None]
+) -> tuple[DemoResult, Path]:
+    """The demo from nothing to a results folder. Errors are raised before a folder or a laboratory is made where possible."""
+    path = file or demo.default_file()
+    data = demo.read_source(path)
+    topology = config.topology()
+    pairs = demo.pod_pairs(topology)
+    config = config.with_memory(demo.memory_bytes(config, len(pairs), len(data)))
+    patience_s = 60 + 40 * 8 * len(data) * len(pairs) / config.rate_bps
+    with Emulation(config, talk) as lab:
+        folder = results.new_folder("demo", base)
+        captured = lab.capture_host_and_core(pairs[0][0], folder)
+        talk(f"sending {path} ({units.format_bytes(len(data))}): {', '.join(f'{a} -> {b}' for a, b in pairs)}")
+        result = demo.run(lab, pairs, data, patience_s)
+        lab.stop_captures()
+    _write(folder, config, path, result, lab, captured, dict(pairs))
+    return result, folder
+
+
+def _write(
+    folder: Path,
+    config: LabConfig,
+    file: Path,
+    result: DemoResult,
+    lab: Emulation,
+    captured: dict[str, str],
+    pairs: dict[str, str],
+) -> None:
+    configuration: dict[str, Any] = {
+        "topology": lab.topology.name,
+        "file": str(file),
+        **config.describe(),
+        **results.versions(),
+    }
+    (folder / "config.json").write_text(json.dumps(configuration, indent=1) + "\n")
+    (folder / "topology.json").write_text(lab.topology.to_json())
+    (folder / "summary.json").write_text(
+        json.dumps(
+            {
+                "ok": result.ok,
+                "seconds": result.seconds,
+                "transfers": [asdict(transfer) for transfer in result.transfers],
+                "nic_events": result.nic_events,
+            },
+            indent=1,
+        )
+        + "\n"
+    )
+    results.write_csv(folder / "transfers.csv", result.transfers)
+    results.write_csv(folder / "links.csv", result.links)
+    results.write_units(folder)
+    load = {(link.source, link.destination): link.load for link in result.links}
+    busier = {ends: max(share, load.get(ends[::-1], 0.0)) for ends, share in load.items()}
+    colour = {}
+    for index, (source, destination) in enumerate(pairs.items()):
+        colour[source] = _END_COLOURS[index % len(_END_COLOURS)]
+        colour.setdefault(destination, colour[source])
+    title = f"{lab.topology.name}: {len(result.transfers)} RDMA WRITEs at once, {units.format_rate(config.rate_bps)} links"
+    draw(lab.topology, busier, folder / "topology.png", title=title, highlight=colour)
+    write_report(
+        folder / "report.html",
+        title=f"Plait demo: {file.name} over {lab.topology.name}",
+        transfers=result.transfers,
+        links=result.links,
+        picture=folder / "topology.png",
+        configuration=configuration,
+        files={
+            "transfers.csv": "one row a transfer; units in units.json",
+            "links.csv": "one row a link direction, over the time of the transfers",
+            **captured,
+            "config.json": "everything that was set, with versions and seed",
+            "topology.json": "nodes, ports, addresses, links",
+            "summary.json": "all of the above for programs, and what each NIC counted by name",
+            "topology.png": "the picture on this page",
+        },
+    )

@@ -1,0 +1,192 @@
+"""`plait inspect`: the RoCEv2 headers of a capture, one line a packet or one row a flow."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from scapy.error import Scapy_Exception
+from scapy.packet import Packet
+from scapy.utils import PcapReader
+
+from lab.errors import UsageError
+from wire.codes import PSN_MASK, BthOpcode
+from wire.decode import RocePacket, decode
+
+_RESPONSES = {opcode for opcode in BthOpcode if opcode.name.startswith("RC_READ_RESPONSE")}
+_CONTROL = {BthOpcode.RC_ACKNOWLEDGE, BthOpcode.RC_ATOMIC_ACKNOWLEDGE, BthOpcode.CNP}
+_PSN_HALF = (PSN_MASK + 1) // 2
+_LISTED_PSNS = 5
+
+
+def inspect(path: Path, out: TextIO, count: int | None = None, as_json: bool = False, summary: bool = False) -> None:
+    """Writes what `path` holds to `out`; with `as_json` one JSON object a line.
+
+    Raises UsageError where `path` is no readable pcap or pcapng file.
+    """
+    packets = islice(_read(path), count)
+    if summary:
+        _print_flows(_flows(packets), out, as_json)
+        return
+    start: int | None = None
+    for packet in packets:
+        at = _nanoseconds(packet)
+        start = at if start is None else start
+        roce = decode(packet)
+        if as_json:
+            values = {"summary": packet.summary()} if roce is None else asdict(roce)
+            print(json.dumps({"time_us": (at - start) / 1000, "bytes": _wire_bytes(packet), **values}), file=out)
+        else:
+            text = packet.summary() if roce is None else _line(roce)
+            print(f"{(at - start) / 1000:14.3f}  {text}", file=out)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="plait inspect", description="Prints the RoCEv2 headers of a capture.")
+    parser.add_argument("file", type=Path, help="a pcap or pcapng file")
+    parser.add_argument("--count", type=int, help="stop after this many packets")
+    parser.add_argument("--summary", action="store_true", help="one row a flow instead of one a packet")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    args = parser.parse_args(argv)
+    try:
+        if args.count is not None and args.count < 0:
+            raise UsageError(f"--count must not be negative, but is {args.count}")
+        inspect(args.file, sys.stdout, args.count, args.json, args.summary)
+        sys.stdout.flush()
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:  # the reader has seen enough (`| head`); nothing more may be written, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _read(path: Path) -> Iterator[Packet]:
+    try:
+        with path.open("rb") as file:
+            yield from PcapReader(file)  # type: ignore[arg-type]  # which takes files, and gzip too
+    except (Scapy_Exception, EOFError, gzip.BadGzipFile):
+        raise UsageError(f"{path} is not a pcap or pcapng file") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _nanoseconds(packet: Packet) -> int:
+    return int(packet.time * 10**9)  # scapy's time is a decimal number: nothing is rounded
+
+
+def _wire_bytes(packet: Packet) -> int:
+    return packet.wirelen or len(packet.original)
+
+
+def _line(packet: RocePacket) -> str:
+    parts = [
+        f"{packet.src}:{packet.src_port} -> {packet.dst}:{packet.dst_port}",
+        f"{packet.ecn} ttl {packet.ttl}",
+        packet.opcode_name,
+        f"qpn {packet.dest_qpn} psn {packet.psn}" + " A" * packet.ack_req + " BECN" * packet.becn,
+    ]
+    if packet.reth is not None:
+        parts.append(f"va {packet.reth.virtual_address:#x} rkey {packet.reth.rkey:#x} len {packet.reth.dma_length}")
+    if packet.aeth is not None:
+        parts.append(f"{packet.aeth.meaning} msn {packet.aeth.msn}")
+    if packet.immediate is not None:
+        parts.append(f"imm {packet.immediate:#x}")
+    return "  ".join([*parts, f"payload {packet.payload_bytes}", f"icrc {packet.icrc}"])
+
+
+@dataclass(slots=True)
+class _Flow:
+    """Packets with one 5-tuple, destination queue pair and PSN space (requests, or responses to the peer's requests).
+
+    `retransmitted` are PSNs that came again; `out_of_order` counts packets that came first after a later PSN.
+    Acknowledgements and CNPs repeat PSNs by design: they count as packets, and neither as the one nor as the other.
+    """
+
+    src: str
+    src_port: int
+    dst: str
+    dst_port: int
+    dest_qpn: int
+    carries: str
+    packets: int = 0
+    bytes: int = 0
+    first_psn: int = 0
+    last_psn: int = 0
+    retransmitted: set[int] = field(default_factory=set)
+    out_of_order: int = 0
+    _seen: set[int] = field(default_factory=set)
+    _highest: int | None = None
+
+    def add(self, packet: RocePacket, wire_bytes: int) -> None:
+        if self.packets == 0:
+            self.first_psn = packet.psn
+        self.packets += 1
+        self.bytes += wire_bytes
+        self.last_psn = packet.psn
+        if packet.opcode not in _CONTROL:
+            self._track(packet.psn)
+
+    def _track(self, psn: int) -> None:
+        """PSNs wrap: `_seen` and `_highest` hold them unwrapped, each the nearest to the highest one before."""
+        if self._highest is None:
+            self._highest = psn
+        position = self._highest + (psn - self._highest + _PSN_HALF) % (2 * _PSN_HALF) - _PSN_HALF
+        if position in self._seen:
+            self.retransmitted.add(psn)
+        elif position < self._highest:
+            self.out_of_order += 1
+        self._seen.add(position)
+        self._highest = max(self._highest, position)
+
+    def values(self) -> dict[str, Any]:
+        public = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("_")}
+        return public | {"retransmitted": sorted(self.retransmitted)}
+
+
+def _flows(packets: Iterator[Packet]) -> list[_Flow]:
+    flows: dict[tuple[str, int, str, int, int, str], _Flow] = {}
+    for packet in packets:
+        roce = decode(packet)
+        if roce is None:
+            continue
+        carries = "responses" if roce.opcode in _RESPONSES | _CONTROL else "requests"
+        key = (roce.src, roce.src_port, roce.dst, roce.dst_port, roce.dest_qpn, carries)
+        flows.setdefault(key, _Flow(*key)).add(roce, _wire_bytes(packet))
+    return list(flows.values())
+
+
+def _print_flows(flows: list[_Flow], out: TextIO, as_json: bool) -> None:
+    if as_json:
+        for flow in flows:
+            print(json.dumps(flow.values()), file=out)
+        return
+    header = ("flow", "qpn", "carries", "packets", "bytes", "first psn", "last psn", "retransmitted", "out of order")
+    rows: list[tuple[str, ...]] = [header]
+    for flow in flows:
+        ends = f"{flow.src}:{flow.src_port} -> {flow.dst}:{flow.dst_port}"
+        numbers = (flow.packets, flow.bytes, flow.first_psn, flow.last_psn)
+        rows.append((ends, str(flow.dest_qpn), flow.carries, *map(str, numbers), _psns(flow), str(flow.out_of_order)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), file=out)
+
+
+def _psns(flow: _Flow) -> str:
+    if not flow.retransmitted:
+        return "0"
+    listed = ", ".join(str(psn) for psn in sorted(flow.retransmitted)[:_LISTED_PSNS])
+    more = ", …" if len(flow.retransmitted) > _LISTED_PSNS else ""
+    return f"{len(flow.retransmitted)} ({listed}{more})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""The folder that a run leaves: configuration, records with named columns and units, captures, pictures, report."""
+
+import csv
+import dataclasses
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from lab.errors import UsageError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class TransferRecord:
+    """One RDMA transfer. The first eight fields are the keys of `plait demo --json`."""
+
+    src: str
+    dst: str
+    bytes: int
+    seconds: float  # from posting the first work request to the last completion
+    goodput_bps: float  # application bits per second
+    retransmissions: int  # packets sent again
+    paths: int  # different switch-level paths that its data packets took
+    sha256_equal: bool  # the destination's memory against the source
+    timeouts: int
+    packets_sent: int
+    route: str  # the switches of the first path, in order
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRecord:
+    """One direction of a link over the run."""
+
+    source: str
+    destination: str
+    rate_bps: int
+    packets: int
+    bytes: int
+    drops_queue: int  # packets: the queue was full
+    drops_loss: int  # packets: the link's configured loss
+    max_queue_bytes: int
+    load: float  # share of the rate used while transfers ran
+
+
+COLUMN_UNITS = {
+    "bytes": "bytes",
+    "seconds": "s",
+    "goodput_bps": "bit/s",
+    "retransmissions": "packets",
+    "paths": "count",
+    "sha256_equal": "true/false",
+    "timeouts": "count",
+    "packets_sent": "packets",
+    "rate_bps": "bit/s",
+    "packets": "packets",
+    "drops_queue": "packets",
+    "drops_loss": "packets",
+    "max_queue_bytes": "bytes",
+    "load": "fraction of rate_bps",
+}
+
+
+def new_folder(kind: str, base: Path | None) -> Path:
+    """Makes `<base or out>/<kind>-<time>`, a name that no other run has."""
+    stem = time.strftime(f"{kind}-%Y%m%d-%H%M%S")
+    parent = base or Path("out")
+    for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
+        folder = parent / f"{stem}{suffix}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UsageError(f"cannot make the results folder {folder}: {error.strerror}.") from error
+        return folder
+    raise UsageError(f"cannot find a free name for the results folder {parent / stem}.")
+
+
+def write_csv(path: Path, records: Sequence[Any]) -> None:
+    """One row a record (dataclasses of one type); the header's names carry the field, `units.json` beside it the unit."""
+    names = [field.name for field in dataclasses.fields(records[0])] if records else []
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(map(dataclasses.asdict, records))
+
+
+def write_units(folder: Path) -> None:
+    (folder / "units.json").write_text(json.dumps(COLUMN_UNITS, indent=1) + "\n")
+
+
+def versions() -> dict[str, str]:
+    """What a reader needs to judge or repeat the run: versions of Plait, the system and the libraries."""
+    commit = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return {
+        "plait": metadata.version("plait"),
+        "commit": commit.stdout.strip() or "unknown",
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "cpus": str(os.cpu_count()),
+        **{name: metadata.version(name) for name in ("finsy", "grpcio", "protobuf", "scapy")},
+    }
