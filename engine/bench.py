@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine._library import check, ffi, lib, new_error, unsigned
+from engine._library import check, failure, ffi, lib, new_error, unsigned
+from engine.describe import Match
 from engine.fabric import Fabric, interface_name
 
 
@@ -77,6 +78,17 @@ def hops_per_second(fabric: Fabric, until_ns: int | None = None) -> Rate:
     else:
         fabric.run_until(until_ns)
     return Rate(fabric.hops - before, time.perf_counter() - start)
+
+
+def lookup_ns(match: Match, entries: int, lookups: int = 2_000_000) -> float:
+    """ns of one look-up among random 32-bit keys: exact, LPM (/8 to /32) or ternary (32 masks, 64 priorities)."""
+    error = new_error()
+    result = float(
+        lib.plait_bench_lookup(int(match), unsigned("entries", entries), unsigned("lookups", lookups), error)
+    )
+    if result < 0:
+        raise failure(error)
+    return result
 
 
 def bare_forwarding(from_interface: str, if_a: str, if_b: str, sink: str, frame: bytes, seconds: float) -> Rate:

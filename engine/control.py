@@ -5,7 +5,7 @@ Everything goes by index into the program's descriptors; byte strings are big-en
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine._library import check, ffi, lib, new_error, unsigned
@@ -17,7 +17,8 @@ Replica = tuple[int, int]
 """(port, replica instance)"""
 
 _TARGET_KINDS = {"action": lib.PLAIT_TARGET_ACTION, "member": lib.PLAIT_TARGET_MEMBER, "group": lib.PLAIT_TARGET_GROUP}
-_UNLIMITED_BURST = 64
+_RATE_BITS = 64
+_CELLS_AT_ONCE = 256
 
 
 def _target(target: Target) -> tuple[Any, Any]:
@@ -180,7 +181,9 @@ class Control:
         return self._counters(index, cell, 1)[0]
 
     def counter_read_all(self, index: int) -> list[tuple[int, int]]:
-        return self._counters(index, 0, self._array_size("counters", index))
+        """All cells; those far apart are not of the same instant."""
+        size = self._array_size("counters", index)
+        return [cell for first, count in _chunks(size) for cell in self._counters(index, first, count)]
 
     def counter_write(self, index: int, cell: int, packets: int, bytes_: int) -> None:
         error = new_error()
@@ -201,7 +204,9 @@ class Control:
         return self._registers(index, cell, 1)[0]
 
     def register_read_all(self, index: int) -> list[bytes]:
-        return self._registers(index, 0, lib.plait_control_register_size(self._handle(), unsigned("register", index)))
+        """All cells; those far apart are not of the same instant."""
+        size = lib.plait_control_register_size(self._handle(), unsigned("register", index))
+        return [cell for first, count in _chunks(size) for cell in self._registers(index, first, count)]
 
     def register_write(self, index: int, cell: int, value: bytes) -> None:
         error = new_error()
@@ -212,7 +217,7 @@ class Control:
         """Rates a second and bursts, in bytes or packets as the meter counts."""
         error = new_error()
         index, cell = unsigned("meter", index), unsigned("meter cell", cell)
-        rates = [unsigned("meter rate or burst", v, _UNLIMITED_BURST) for v in (cir, cburst, pir, pburst)]
+        rates = [unsigned("meter rate or burst", v, _RATE_BITS) for v in (cir, cburst, pir, pburst)]
         check(lib.plait_control_meter_set(self._handle(), index, cell, *rates, error), error)
 
     def meter_clear(self, index: int, cell: int) -> None:
@@ -224,7 +229,7 @@ class Control:
     def entry_meter_set(self, table: int, handle: int, cir: int, cburst: int, pir: int, pburst: int) -> None:
         error = new_error()
         table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
-        rates = [unsigned("meter rate or burst", v, _UNLIMITED_BURST) for v in (cir, cburst, pir, pburst)]
+        rates = [unsigned("meter rate or burst", v, _RATE_BITS) for v in (cir, cburst, pir, pburst)]
         check(lib.plait_control_entry_meter_set(self._handle(), table, handle, *rates, error), error)
 
     def entry_meter_clear(self, table: int, handle: int) -> None:
@@ -256,6 +261,12 @@ class Control:
     def clone_session_delete(self, session: int) -> None:
         error = new_error()
         check(lib.plait_control_clone_session_delete(self._handle(), unsigned("clone session", session), error), error)
+
+
+def _chunks(size: int) -> Iterator[tuple[int, int]]:
+    """(first, count) of reads that each hold up packets only briefly."""
+    for first in range(0, size, _CELLS_AT_ONCE):
+        yield first, min(_CELLS_AT_ONCE, size - first)
 
 
 def _replicas(replicas: Sequence[Replica]) -> Any:

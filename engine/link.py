@@ -20,7 +20,10 @@ DEFAULT_FLOWS = 65536
 
 
 class Link:
-    """Made by Fabric.connect and Fabric.attach. `a` and `b` are (switch name, port); b of an attached link is (interface, None)."""
+    """Made by Fabric.connect and Fabric.attach.
+
+    `a` and `b` are (switch name, port); b of an attached link is (interface, None).
+    """
 
     def __init__(self, fabric: Fabric, pointer: Any, name: str, a: tuple[str, int], b: tuple[str, int | None]) -> None:
         self.fabric = fabric

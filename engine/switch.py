@@ -130,7 +130,7 @@ class Switch(Control):
         check(call(self._handle(), port, frame, len(frame), count, start_ns, interval_ns, error), error)
 
     def poll_events(self, timeout: float = 0.0) -> list[Event]:
-        """All that waits (packets-in, digests, log lines, output of taps); waits up to `timeout` seconds for the first."""
+        """All packets-in, digests, log lines and tapped output that wait; waits `timeout` seconds for the first."""
         events: list[Event] = []
         wait_ns = max(0, int(timeout * 1e9))
         while (notice := lib.plait_switch_poll(self._handle(), wait_ns)) != ffi.NULL:

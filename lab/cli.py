@@ -114,6 +114,8 @@ def launch(
 
     Example: plait launch fattree --k 4
     """
+    from mininet.cli import CLI
+
     from lab.config import LabConfig
     from lab.emulation import Emulation
 
@@ -123,7 +125,7 @@ def launch(
     )  # fmt: skip
     with Emulation(config, talk) as lab:
         talk("from another terminal: plait table list s1 | plait shell s1 | tcpdump -i s13-eth1; `exit` ends the laboratory")
-        lab.network.cli()
+        CLI(lab.network)
 
 
 @app.command(rich_help_panel=LOOK)
@@ -256,9 +258,6 @@ def main() -> None:
     except (TopologyError, ControllerError) as error:
         talk(f"plait: {error}")
         sys.exit(UsageError.exit_code)
-    except KeyboardInterrupt:
-        talk("plait: interrupted")
-        sys.exit(130)
 
 
 if __name__ == "__main__":

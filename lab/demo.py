@@ -2,10 +2,11 @@
 
 import hashlib
 import mmap
+import os
+import select
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,11 @@ def read_source(path: Path) -> mmap.mmap:
     """The file's bytes, mapped: any size, without a copy in this process."""
     try:
         with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise UsageError(f"--file {path} is empty: there is nothing to send.")
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise UsageError(f"cannot read --file {path}: {error.strerror}.") from error
-    except ValueError as error:
-        raise UsageError(f"--file {path} is empty: there is nothing to send.") from error
 
 
 def default_file() -> Path:
@@ -69,11 +70,13 @@ class _Transfer:
     source: MemoryRegion  # at the sender, filled
     destination: MemoryRegion  # at the receiver, zero
     completions: CompletionQueue  # of the sender
+    missing: int = 0  # completions
     seconds: float = 0.0
 
-    def write(self, started_ns: int, timeout_s: float) -> None:
-        """Posts the whole region as RDMA WRITEs, as long as they may be, and waits for the last completion."""
+    def post(self) -> None:
+        """Posts the whole region as RDMA WRITEs, each as long as one may be."""
         offsets = range(0, self.source.length, MESSAGE_MAX)
+        self.missing = len(offsets)
         self.sender.post_send(
             *(
                 Write(
@@ -87,16 +90,13 @@ class _Transfer:
                 for offset in offsets
             )
         )
-        missing, deadline = len(offsets), time.monotonic() + timeout_s
-        while missing:
-            found = self.completions.wait(deadline - time.monotonic())
-            if not found:
-                raise PlaitError(f"{self.src} -> {self.dst}: not complete after {timeout_s:.0f} s.")
-            for completion in found:
-                if not completion.ok:
-                    raise PlaitError(f"{self.src} -> {self.dst}: RDMA WRITE completed with {completion.status}.")
-            missing -= len(found)
-        self.seconds = (time.monotonic_ns() - started_ns) / 1e9
+
+    def take_completions(self) -> None:
+        """PlaitError if a WRITE failed."""
+        for completion in self.completions.wait(timeout=0):
+            if not completion.ok:
+                raise PlaitError(f"{self.src} -> {self.dst}: RDMA WRITE completed with {completion.status}.")
+            self.missing -= 1
 
 
 def _prepare(lab: Emulation, devices: dict[str, Device], src: str, dst: str, data: mmap.mmap) -> _Transfer:
@@ -131,6 +131,27 @@ def _record(transfer: _Transfer, lab: Emulation, flows: Any, expected: str) -> T
     )
 
 
+def _run_all(transfers: Sequence[_Transfer], timeout_s: float) -> float:
+    """Posts all transfers and waits for all; returns seconds from the first post to the last completion."""
+    started_ns = time.monotonic_ns()
+    for transfer in transfers:
+        transfer.post()
+    waiting = {transfer.completions.fileno(): transfer for transfer in transfers}
+    while waiting:
+        left = timeout_s - (time.monotonic_ns() - started_ns) / 1e9
+        ready, _, _ = select.select(list(waiting), [], [], max(0.0, left))
+        if not ready:
+            late = ", ".join(f"{transfer.src} -> {transfer.dst}" for transfer in waiting.values())
+            raise PlaitError(f"not complete after {timeout_s:.0f} s: {late}.")
+        for descriptor in ready:
+            transfer = waiting[descriptor]
+            transfer.take_completions()
+            if not transfer.missing:
+                transfer.seconds = (time.monotonic_ns() - started_ns) / 1e9
+                del waiting[descriptor]
+    return (time.monotonic_ns() - started_ns) / 1e9
+
+
 def run(lab: Emulation, pairs: Sequence[tuple[str, str]], data: mmap.mmap, timeout_s: float) -> DemoResult:
     """Runs all transfers at once on a laboratory that is up.
 
@@ -141,12 +162,7 @@ def run(lab: Emulation, pairs: Sequence[tuple[str, str]], data: mmap.mmap, timeo
     try:
         transfers = [_prepare(lab, devices, src, dst, data) for src, dst in pairs]
         before = lab.link_counters()
-        started_ns = time.monotonic_ns()
-        with ThreadPoolExecutor(len(transfers)) as pool:
-            waiting = [pool.submit(transfer.write, started_ns, timeout_s) for transfer in transfers]
-            for job in waiting:
-                job.result()
-        seconds = (time.monotonic_ns() - started_ns) / 1e9
+        seconds = _run_all(transfers, timeout_s)
         links = lab.link_records(before, seconds)
         flows = lab.flows()
         records = [_record(transfer, lab, flows, expected) for transfer in transfers]

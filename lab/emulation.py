@@ -79,6 +79,8 @@ class Emulation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+        if kind is KeyboardInterrupt:
+            self._talk("interrupted; everything was removed")
 
     def _bring_up(self, stack: ExitStack) -> None:
         config, started = self.config, time.monotonic()

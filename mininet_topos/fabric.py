@@ -15,6 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,9 +105,11 @@ class Switches(ABC):
         self.children.clear()
 
     def _await(self, what: str, ready: Callable[[], bool], child: Child, log: Path, end: float) -> None:
-        while not ready():
+        while True:
             if child.poll() is not None:
                 raise NetworkError(f"{what} ended with code {child.returncode} while starting:\n{last_lines(log)}")
+            if ready():
+                return
             if time.monotonic() > end:
                 raise NetworkError(f"{what} was not ready in time:\n{last_lines(log)}")
             time.sleep(_POLL_S)
@@ -181,13 +184,16 @@ class PlaitSwitches(Switches):
 
     def ask(self, request: dict[str, Any], timeout_s: float = 5.0) -> dict[str, Any]:
         """One request to the fabric's control socket and its reply, both JSON objects on one line."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(timeout_s)
-            connection.connect(str(self.control_socket))
-            connection.sendall(json.dumps(request).encode() + b"\n")
-            line = connection.makefile("rb").readline()
-        reply = json.loads(line)
-        return reply if isinstance(reply, dict) else {"error": f"not an object: {line!r}"}
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.settimeout(timeout_s)
+                connection.connect(str(self.control_socket))
+                connection.sendall(json.dumps(request).encode() + b"\n")
+                with connection.makefile("rb") as replies:
+                    reply = json.loads(replies.readline())
+        except (OSError, ValueError) as error:
+            return {"error": f"{self.control_socket} does not answer: {error}"}
+        return reply if isinstance(reply, dict) else {"error": f"the reply is no object: {reply!r}"}
 
 
 class Bmv2Switches(Switches):
@@ -236,7 +242,7 @@ class Bmv2Switches(Switches):
         for index, log in enumerate(logs):
             self.children.append(start_child(self.arguments(index, known), log, self.environment))
         for target, child, log in zip(self.targets, self.children, logs, strict=True):
-            self._await(f"BMv2 of {target.name}", lambda address=target.address: _listens(address), child, log, end)  # type: ignore[misc]
+            self._await(f"BMv2 of {target.name}", partial(_listens, target.address), child, log, end)
 
     def set_link_up(self, link: Link, up: bool) -> str:
         state = "up" if up else "down"

@@ -28,9 +28,11 @@ from mininet_topos.system import (
     NetworkError,
     disable_ipv6,
     disable_offloads,
+    end_processes_in,
     interface_exists,
     ip_batch,
     lab_environment,
+    network_namespace,
 )
 from mininet_topos.topology import Link, Node, Topology, interface_name
 
@@ -89,7 +91,7 @@ class LabNetwork(Mininet):
     @property
     def limits(self) -> tuple[str, ...]:
         """What this network does not do although its topology says so, in sentences for people."""
-        if isinstance(self.runner, Bmv2Switches) and any(link.delay_ns or link.loss for link in self.topology.links):
+        if isinstance(self.runner, Bmv2Switches):
             return ("BMv2's links have no rate, delay or loss: the topology's values are not in force",)
         return ()
 
@@ -208,21 +210,33 @@ class LabNetwork(Mininet):
     # --- down ---
 
     def stop(self) -> None:
-        """Ends switches and hosts and deletes all interfaces; does nothing where nothing is left."""
+        """Ends switches, hosts and all that runs on them, and deletes the interfaces; may be called at any time."""
+        namespaces = {network_namespace(host.pid) for host in self.hosts} - {network_namespace(os.getpid()), None}
         self.runner.stop_soon()
-        for host in self.hosts:
-            host.terminate_soon()
-        if any(interface_exists(name) for name in self.interfaces) and self.links:
-            # The whole group at once: one by one, the kernel waits for 16 ms after each.
-            ip_batch([f"link delete group {LAB_GROUP}"])
-        for node in (*self.hosts, *self.switches):
-            node.terminate()
-        self.runner.stop()
+        try:
+            for host in self.hosts:
+                host.terminate_soon()
+            if self.links:
+                self._delete_interfaces()
+            for node in (*self.hosts, *self.switches):
+                node.terminate()
+            end_processes_in(namespaces)
+        finally:
+            self.runner.stop()
         self.hosts.clear()
         self.switches.clear()
         self.links.clear()
         self.nameToNode.clear()
         self.built = False
+
+    def _delete_interfaces(self) -> None:
+        if any(map(interface_exists, self.interfaces)):
+            # The whole group at once: one by one, the kernel waits for 16 ms after each. Some go with their namespaces
+            # at this very moment, so that only the outcome tells whether it worked.
+            ip_batch([f"link delete group {LAB_GROUP}"], force=True)
+        left = [name for name in self.interfaces if interface_exists(name)]
+        if left:
+            raise NetworkError(f"interface {left[0]} could not be deleted")
 
     def __enter__(self) -> LabNetwork:
         self.start()

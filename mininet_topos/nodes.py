@@ -19,6 +19,8 @@ from typing import Any
 from mininet.link import Intf, Link
 from mininet.node import Host, Node, Switch
 
+from mininet_topos.system import NetworkError
+
 # How Mininet's shells say that they are ready: the prompt.
 _SENTINEL = chr(127)
 
@@ -31,6 +33,8 @@ class LabHost(Host):
 
     `environment` is that of the shell, and so of everything started from it.
     """
+
+    shell: Popen[bytes] | None
 
     def __init__(self, name: str, environment: dict[str, str], **params: Any) -> None:
         self._environment = environment
@@ -46,6 +50,8 @@ class LabHost(Host):
         command += ["bash", "--norc", "--noediting", "-is", "mininet:" + self.name]
         tty = self.slave
         self.shell = Popen(command, stdin=tty, stdout=tty, stderr=tty, close_fds=False, env=self._environment)
+        # As long as we had this end open as well, reading from a shell that died would wait for ever.
+        os.close(self.slave)
         self.stdin = os.fdopen(self.master, "r")
         self.stdout = self.stdin
         self.pid = self.shell.pid
@@ -61,6 +67,19 @@ class LabHost(Host):
     def await_shell(self) -> None:
         """Waits for the prompt: from then on the namespace of `pid` is the host's own."""
         self.waitOutput()
+
+    def read(self, size: int = 1024) -> str:
+        try:
+            return str(super().read(size))
+        except OSError:
+            raise NetworkError(f"{self.name}: its shell has ended") from None
+
+    def cleanup(self) -> None:
+        """Closes our end of the terminal and waits for the shell."""
+        shell, self.shell = self.shell, None
+        if shell:
+            self.stdin.close()
+            shell.wait()
 
     def terminate_soon(self) -> None:
         """Tells the shell and what runs in it to end, without waiting."""

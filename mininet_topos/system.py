@@ -6,6 +6,7 @@ One `ip` process makes all links of a fabric, since a process per link is what m
 from __future__ import annotations
 
 import array
+import contextlib
 import fcntl
 import os
 import signal
@@ -13,7 +14,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 # Every process of a laboratory carries its name here, so that what a killed laboratory left can be found.
@@ -96,6 +97,34 @@ def disable_ipv6(interfaces: Iterable[str]) -> None:
         setting = Path("/proc/sys/net/ipv6/conf", interface, "disable_ipv6")
         if setting.exists():  # not on a kernel without IPv6
             setting.write_text("1")
+
+
+def network_namespace(pid: int) -> int | None:
+    """The inode of the network namespace that a process is in, None where there is no such process."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/net").st_ino
+    except OSError:
+        return None
+
+
+def end_processes_in(namespaces: Container[int | None], patience_s: float = 1.0) -> None:
+    """Ends what still runs in network namespaces that we made: SIGTERM, then SIGKILL after `patience_s`."""
+    for number, patience in ((signal.SIGTERM, patience_s), (signal.SIGKILL, patience_s)):
+        deadline = time.monotonic() + patience
+        signalled: set[int] = set()
+        while found := _processes_in(namespaces):
+            for pid in found - signalled:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            signalled |= found
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+
+
+def _processes_in(namespaces: Container[int | None]) -> set[int]:
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return {pid for pid in pids if network_namespace(pid) in namespaces}
 
 
 def last_lines(path: Path, count: int = 20) -> str:

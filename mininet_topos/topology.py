@@ -12,7 +12,7 @@ import dataclasses
 import ipaddress
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -201,6 +201,15 @@ class Topology:
     def hosts_of(self, switch: str) -> tuple[Node, ...]:
         """The hosts that hang on a switch, in the order of its ports."""
         return tuple(neighbor.node for neighbor in self.neighbors(switch) if neighbor.node.is_host)
+
+    def links_between(self, a: str, b: str) -> tuple[Link, ...]:
+        """All links between two nodes, in the order of `a`'s ports; empty where there is none."""
+        return tuple(neighbor.link for neighbor in self.neighbors(a) if neighbor.node.name == self.node(b).name)
+
+    def without(self, links: Iterable[Link]) -> Topology:
+        """The topology with these links gone, as after a failure.  TopologyError if one was a host's only link."""
+        gone = set(links)
+        return Topology(self.nodes, tuple(link for link in self.links if link not in gone), self.name)
 
     def mac(self, name: str, port: int) -> str:
         """The MAC address of a node's port."""

@@ -34,7 +34,8 @@ class _Builder:
         program = self.program
         actions = ActionWriter(self.source, self.diagnostics)
         pipelines = PipelineWriter(program, self.source, actions, self.diagnostics)
-        written = [self._pipeline(pipelines, pipe, number) for number, pipe in enumerate((program.ingress, program.egress))]
+        ingress_egress = (program.ingress, program.egress)
+        written = [self._pipeline(pipelines, pipeline, number) for number, pipeline in enumerate(ingress_egress)]
         externs = self._externs()
         return {
             "header_types": self._header_types(),
@@ -68,7 +69,7 @@ class _Builder:
         info = source_info(self.source, span)
         if info is not None:
             # name and id stay in front, as p4c has it
-            head = {key: json[key] for key in ("name", "id") if key in json}
+            head: Json = {key: json[key] for key in ("name", "id") if key in json}
             return {**head, "source_info": info, **json}
         return json
 

@@ -5,8 +5,8 @@ After `check` every expression has a type, every name its declaration, every cal
 
 from __future__ import annotations
 
-from p4front import syntax as ast
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.check_stmt import StatementChecker
 from p4front.diagnostics import Diagnostics
 
@@ -326,9 +326,9 @@ class Checker(StatementChecker):
             base = t.representation(expr.type)
             if expr.type == t.INT:
                 raise self.fail("select needs an expression with a width", expr.span)
-            if not isinstance(base, t.BitType) and base not in (*_SELECTABLE, t.UNKNOWN):
-                if not isinstance(base, t.EnumType | t.StructType | t.TupleType):
-                    raise self.fail(f"select on '{expr.type}' is not possible", expr.span)
+            aggregate = isinstance(base, t.EnumType | t.StructType | t.TupleType)
+            if not (aggregate or isinstance(base, t.BitType) or base in (*_SELECTABLE, t.UNKNOWN)):
+                raise self.fail(f"select on '{expr.type}' is not possible", expr.span)
         for case in select.cases:
             self.recover(self._select_case, case, select)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4front import syntax as ast
 from p4front import consteval
+from p4front import syntax as ast
 from p4front.diagnostics import Abort, Diagnostics, Span
 from p4front.p4types import BOOL, EnumType, StackType, Type, representation
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from p4front import syntax as ast
 from p4front import consteval
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.check_base import FunctionSet
 from p4front.check_expr import ExpressionChecker
 from p4front.diagnostics import Span
@@ -65,7 +65,8 @@ class CallChecker(ExpressionChecker):
         have = func.type
         decl = func.decl if isinstance(func, ast.Name) else None
         if isinstance(decl, FunctionSet):
-            function = self._overload([f.type for f in decl.functions if f.type is not None], call, decl)
+            candidates = [f.type for f in decl.functions if isinstance(f.type, t.FunctionType)]
+            function = self._overload(candidates, call)
             kind = "function" if function.decl.body is not None else "extern"
             self._function_call(call, function, type_args, kind, None, {})
         elif isinstance(decl, ast.ActionDecl):
@@ -85,9 +86,7 @@ class CallChecker(ExpressionChecker):
         if have == t.UNKNOWN:
             call.type = t.UNKNOWN
             return
-        if isinstance(have, t.MetaType) and isinstance(have.type, t.BlockType) and name == "apply":
-            have = have.type
-        elif isinstance(have, t.MetaType):
+        if isinstance(have, t.MetaType):  # `Control.apply(...)`
             have = have.type
         if isinstance(have, t.SpecialisedBlock) and name == "apply":
             raise self.diagnostics.unsupported("generic parsers and controls", call.span)
@@ -149,10 +148,10 @@ class CallChecker(ExpressionChecker):
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise self.fail(f"'{have}' has no method {func.name!r}{hint}", call.span)
         bindings: dict[TypeVar, Type] = dict(zip(have.extern.params, have.args, strict=False))
-        function = self._overload(methods, call, None)
+        function = self._overload(methods, call)
         self._function_call(call, function, type_args, "method", func.expr, bindings)
 
-    def _overload(self, candidates: list[t.FunctionType], call: ast.Call, where: FunctionSet | None) -> t.FunctionType:
+    def _overload(self, candidates: list[t.FunctionType], call: ast.Call) -> t.FunctionType:
         given = len(call.args)
         names = {argument.name for argument in call.args if argument.name is not None}
         fitting = [
@@ -176,8 +175,8 @@ class CallChecker(ExpressionChecker):
     ) -> None:
         if type_args:
             if len(type_args) != len(function.type_params):
-                expected = len(function.type_params)
-                raise self.fail(f"{function.name}: {expected} type arguments expected, {len(type_args)} given", call.span)
+                counts = f"{len(function.type_params)} type arguments expected, {len(type_args)} given"
+                raise self.fail(f"{function.name}: {counts}", call.span)
             given = zip(function.type_params, type_args, strict=True)
             bindings.update({variable: arg for variable, arg in given if arg != t.DONT_CARE})
         target = Target(kind, function.name, function.params, receiver=receiver, function=function)
@@ -262,17 +261,15 @@ class CallChecker(ExpressionChecker):
                 self._match(one, other, bindings)
         elif isinstance(pattern, t.StackType) and isinstance(have, t.StackType):
             self._match(pattern.element, have.element, bindings)
-        elif isinstance(pattern, t.ExternRef) and isinstance(have, t.ExternRef) and pattern.extern is have.extern:
-            for one, other in zip(pattern.args, have.args, strict=False):
-                self._match(one, other, bindings)
-        elif isinstance(pattern, t.StructType) and isinstance(have, t.StructType) and pattern.generic is have.generic:
+        elif isinstance(pattern, t.ExternRef | t.StructType) and _same_generic(pattern, have):
+            assert isinstance(have, t.ExternRef | t.StructType)
             for one, other in zip(pattern.args, have.args, strict=False):
                 self._match(one, other, bindings)
         elif isinstance(pattern, t.SpecialisedBlock) and isinstance(have, t.BlockType):
             block = pattern.block
             inner: dict[TypeVar, Type] = {}
-            for one, other in zip(block.params, have.params, strict=False):
-                self._match(one.type, other.type, inner)
+            for wanted, given in zip(block.params, have.params, strict=False):
+                self._match(wanted.type, given.type, inner)
             for variable, arg in zip(block.type_params, pattern.args, strict=True):
                 if variable in inner:
                     self._match(arg, inner[variable], bindings)
@@ -366,3 +363,11 @@ class CallChecker(ExpressionChecker):
 
 def _is_optional(param: t.Parameter) -> bool:
     return param.decl is not None and ast.has_annotation(param.decl.annotations, "optional")
+
+
+def _same_generic(pattern: Type, have: Type) -> bool:
+    """Whether two types are instances of one generic extern or structure."""
+    if isinstance(pattern, t.ExternRef):
+        return isinstance(have, t.ExternRef) and pattern.extern is have.extern
+    same = isinstance(pattern, t.StructType) and isinstance(have, t.StructType)
+    return same and pattern.generic is not None and pattern.generic is have.generic  # type: ignore[attr-defined]

@@ -6,9 +6,9 @@ nodes without a type node, literals take the width of their context.
 
 from __future__ import annotations
 
-from p4front import syntax as ast
 from p4front import consteval
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.check_base import FunctionSet, literal
 from p4front.check_types import TypeChecker
 from p4front.diagnostics import Span
@@ -58,6 +58,8 @@ class ExpressionChecker(TypeChecker):
 
     def _implicit(self, expr: ast.Expr, have: Type, to: Type) -> ast.Expr | None:
         if have == t.INT and isinstance(to, t.BitType):
+            return self._sized(expr, to)
+        if have == t.INT and isinstance(to, t.NewType) and isinstance(t.representation(to), t.BitType):
             return self._sized(expr, to)
         if isinstance(have, t.EnumType) and have.base is not None:
             base = have.base
@@ -456,9 +458,9 @@ class ExpressionChecker(TypeChecker):
     def _assignable(self, expr: ast.Expr) -> None:
         base = expr
         while isinstance(base, ast.Member | ast.Index | ast.Slice):
-            if isinstance(base, ast.Member) and isinstance(base.expr.type, t.StackType) and base.name != "next":
-                if base.name != "last":
-                    break
+            of_stack = isinstance(base, ast.Member) and isinstance(base.expr.type, t.StackType)
+            if of_stack and base.name not in _STACK_MEMBERS:  # type: ignore[union-attr]
+                break
             base = base.expr
         if isinstance(base, ast.Name):
             decl = base.decl

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from p4front import syntax as ast
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.check_calls import CallChecker
 
 
@@ -39,9 +39,12 @@ class StatementChecker(CallChecker):
         if stmt.op != "=":
             if target is None:
                 return
-            combined = ast.Binary(stmt.span, stmt.op, target, stmt.value)
+            stmt.place = ast.VarDecl(target.span, "", target.span, [], ast.DontCareType(target.span), None)
+            stmt.place.type = target.type
+            read = ast.Name(target.span, "", decl=stmt.place)
+            read.type = target.type
+            combined = ast.Binary(stmt.span, stmt.op, read, stmt.value)
             stmt.value = self.convert(self.value(combined), target.type, "the assignment")
-            stmt.op = "="
         else:
             value = self.value(stmt.value)
             if target is None:
@@ -82,7 +85,7 @@ class StatementChecker(CallChecker):
             else:
                 case.label = label = self.typed(label, have, "the case of a switch")
                 key = self.constant(label)
-                if key is None and not (isinstance(label, ast.Member) and isinstance(label.type, t.EnumType | t.SimpleType)):
+                if key is None and not self._is_symbol(label):
                     self.error("the case of a switch must be a constant", label.span)
                 key = label.name if key is None and isinstance(label, ast.Member) else key
             if key in seen:
@@ -135,7 +138,8 @@ class StatementChecker(CallChecker):
         decl.type = t.UNKNOWN
         try:
             to = self.resolve(decl.type_node)
-            if to in (t.INT, t.STRING, t.VOID, t.MATCH_KIND) or isinstance(to, t.ExternRef | t.BlockType | t.PackageType):
+            objects = isinstance(to, t.ExternRef | t.BlockType | t.PackageType)
+            if objects or to in (t.INT, t.STRING, t.VOID, t.MATCH_KIND):
                 raise self.fail(f"{decl.name}: a variable cannot have type '{to}'", decl.type_node.span)
             if decl.value is not None:
                 decl.value = self.typed(decl.value, to, f"the value of {decl.name}")

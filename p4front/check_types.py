@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
-from p4front import syntax as ast
 from p4front import consteval
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.check_base import CheckerBase
+from p4front.diagnostics import Abort
 from p4front.p4types import Type, TypeVar
 
 _owners = count(1)
@@ -65,22 +66,24 @@ class TypeChecker(CheckerBase):
         args = tuple(self.resolve(arg) for arg in node.args)
         if isinstance(type_, t.StructType):
             if len(args) != len(type_.params):
-                raise self.fail(f"{node.name}: {len(type_.params)} type arguments expected, {len(args)} given", node.span)
+                raise self._wrong_count(node, len(type_.params))
             return t.specialise_struct(type_, args) if args else type_
         if isinstance(type_, t.ExternType):
             if args and len(args) != len(type_.params):
-                raise self.fail(f"{node.name}: {len(type_.params)} type arguments expected, {len(args)} given", node.span)
+                raise self._wrong_count(node, len(type_.params))
             return t.ExternRef(type_, args)
         if isinstance(type_, t.BlockType | t.PackageType):
             if args:
                 if len(args) != len(type_.type_params):
-                    expected = len(type_.type_params)
-                    raise self.fail(f"{node.name}: {expected} type arguments expected, {len(args)} given", node.span)
+                    raise self._wrong_count(node, len(type_.type_params))
                 return t.SpecialisedBlock(type_, args)
             return type_
         if args:
             raise self.fail(f"{node.name}: not a generic type", node.span)
         return type_
+
+    def _wrong_count(self, node: ast.NamedType, expected: int) -> Abort:
+        return self.fail(f"{node.name}: {expected} type arguments expected, {len(node.args)} given", node.span)
 
     # declarations of types
 

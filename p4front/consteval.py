@@ -9,7 +9,8 @@ from __future__ import annotations
 from p4front.p4types import BOOL, INT, BitType, Type, representation
 
 Value = int | bool | str
-MAX_INT_BITS = 1 << 16
+# Fewer bits than Python prints in decimal without complaint (4300 digits).
+MAX_INT_BITS = 12_000
 
 
 class ConstError(Exception):

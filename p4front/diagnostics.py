@@ -141,7 +141,8 @@ class Diagnostics:
         return [item for item in self.items if item.severity == "warning"]
 
     def _add(self, severity: str, message: str, span: Span | None) -> None:
-        location, excerpt = None, ()
+        location: Location | None = None
+        excerpt: tuple[str, ...] = ()
         if self.source is not None and span is not None and span[0] >= 0:
             location = self.source.locate(span[0])
             excerpt = tuple(self.source.excerpt(span))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +80,19 @@ class Compiled:
         return json.dumps(self.bmv2_json, indent=2) + "\n"
 
 
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    """Room for deep nesting; nesting beyond it is an error of the program."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
+    try:
+        yield
+    except RecursionError:
+        raise CompileError([Diagnostic("error", "the program is nested too deeply")]) from None
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 def check_file(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> Checked:
     """Preprocess, parse and check a file."""
     source = Preprocessor(include_dirs, defines).run(Path(path))
@@ -88,14 +102,10 @@ def check_file(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterab
 def check_source(source: SourceText) -> Checked:
     """Parse and check a preprocessed text."""
     diagnostics = Diagnostics(source)
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
-    try:
+    with _deep_recursion():
         program = parse(source.text, diagnostics)
         diagnostics.check()
         checker = check(program, diagnostics)
-    finally:
-        sys.setrecursionlimit(limit)
     return Checked(source, program, checker, diagnostics)
 
 
@@ -106,24 +116,20 @@ def compile_file(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iter
 
 def compile_checked(path: Path, checked: Checked) -> Compiled:
     """Elaborate a checked program and make both outputs."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
-    try:
+    with _deep_recursion():
         elaborated = elaborate(checked.program, checked.checker, checked.diagnostics)
         compiled = Compiled(path, checked, elaborated)
         _ = compiled.p4info
         _ = compiled.bmv2_json
-    finally:
-        sys.setrecursionlimit(limit)
     compiled.warnings = checked.diagnostics.warnings
     return compiled
 
 
 def parse_declarations(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> list[ast.Decl]:
-    """The declarations of a file and of what it includes, in order, with types and constants resolved.
+    """The declarations of a file and of what it includes, in order, with types resolved and constants folded.
 
-    A `const` has its value in `constant_value`, an enum its values in `type.members`, a header its fields in
-    `type.fields`; widths are those of `p4types.bit_width`.
+    An enum has its values in `type.members`, a header its fields in `type.fields`; `p4types.bit_width` gives widths.
+    The value of a `const` is `check_file(path).checker.constant(decl.value)`.
     """
     return check_file(path, include_dirs=include_dirs, defines=defines).program.declarations
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p4front import syntax as ast
 from p4front import ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.check import Checker
 from p4front.diagnostics import Diagnostics
 from p4front.key_names import control_plane_name

@@ -1,15 +1,15 @@
 """The flat program between elaboration and output.
 
-Nothing is nested or instantiated any more: every variable is a field of a header instance, every header has a name of its
-own, every call is inlined.  Expressions keep P4's types; statements keep P4's structure (if, table application, scopes).
+Nothing is nested or instantiated any more: every variable is a field of a header instance, every header has a name of
+its own, every call is inlined.  Expressions keep P4's types; statements keep P4's structure (if, table, scope).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from p4front import syntax as ast
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import NOWHERE, Span
 
 # expressions

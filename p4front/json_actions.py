@@ -112,7 +112,7 @@ class ActionWriter:
         assert not isinstance(item, _Label)
         if isinstance(item, _Jump):
             target = {"type": "hexstr", "value": json_expr.hexstr(places[item.label])}
-            params = [target]
+            params: list[Json] = [target]
             if item.cond is not None:
                 number = json_expr.expression("b2d", None, json_expr.condition(item.cond))
                 cond = {"type": "expression", "value": number}

@@ -1,7 +1,7 @@
 """IR expressions to BMv2's JSON.
 
-BMv2 computes with unbounded signed numbers; the width exists only where a mask or `two_comp_mod` is put.  A node that is
-exact already (a field, `&`, `|`, a comparison) gets none.
+BMv2 computes with unbounded signed numbers; the width exists only where a mask or `two_comp_mod` is put.  A node that
+is exact already (a field, `&`, `|`, a comparison) gets none.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _leaf(expr: ir.Expr, in_expression: bool) -> Json:
         return {"type": "stack_field", "value": [expr.stack, expr.field]}
     if isinstance(expr, ir.ElementFieldRef):
         header = element(expr.stack, expr.index)
-        return expression("access_field", header, {"type": "hexstr", "value": hexstr(expr.offset)})
+        return {"type": "expression", "value": {"op": "access_field", "left": header, "right": expr.offset}}
     if isinstance(expr, ir.LastIndex):
         return expression("last_stack_index", None, {"type": "header_stack", "value": expr.stack})
     if isinstance(expr, ir.Lookahead):

@@ -1,6 +1,7 @@
 """A control's statements to BMv2's graph of tables and conditionals.
 
-The graph is built backwards: each statement is told which node follows it, so `return` and `exit` are just other followers.
+The graph is built backwards: each statement is told which node follows it, so `return` and `exit` are just other
+followers.
 Statements that are neither tables nor branches are collected in actions of hidden tables (`tbl_...`).
 """
 

@@ -50,9 +50,7 @@ class ParserWriter:
             elif op.op == "verify":
                 params.append(json_expr.node(param))  # type: ignore[arg-type]
             elif op.op == "extract_VL" and position == 1:
-                json = json_expr.node(param)  # type: ignore[arg-type]
-                # BMv2 wants a tree of its own for the length
-                params.append(json if json["type"] == "expression" else _identity(json))
+                params.append({"type": "expression", "value": json_expr.node(param)})  # type: ignore[arg-type]
             elif isinstance(param, ir.Op):
                 params.append({"type": "expression", "value": json_expr.node(param)})
             else:
@@ -104,10 +102,6 @@ class ParserWriter:
                 }
             )
         return found
-
-
-def _identity(json: Json) -> Json:
-    return json_expr.expression("+", json, {"type": "hexstr", "value": "0x0"})
 
 
 def _choices(key: ir.EntryKey, width: int) -> list[tuple[int, int]]:

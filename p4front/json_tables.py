@@ -11,7 +11,7 @@ from p4front import p4types as t
 from p4front.diagnostics import Diagnostics, SourceText, Span
 from p4front.elaborate import Elaborated, Pipeline
 from p4front.json_actions import ActionWriter, source_info
-from p4front.json_graph import AppliedTable, Conditional, HiddenTable, Node, build_graph
+from p4front.json_graph import AppliedTable, Conditional, HiddenTable, build_graph
 
 Json = dict[str, Any]
 _MATCH_ORDER = ("exact", "lpm", "ternary", "range")

@@ -34,7 +34,10 @@ def _text(expr: ast.Expr) -> str | None:
         return ("." if expr.absolute else "") + expr.name
     if isinstance(expr, ast.Member):
         base = _text(expr.expr)
-        return None if base is None else f"{base}.{_field_name(expr)}"
+        name = _field_name(expr)
+        if name.startswith("."):  # an absolute @name hides the path
+            return name[1:]
+        return None if base is None else f"{base}.{name}"
     if isinstance(expr, ast.Index):
         base, index = _text(expr.expr), _text(expr.index)
         return None if base is None or index is None else f"{base}[{index}]"

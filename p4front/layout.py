@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from p4front import syntax as ast
 from p4front import ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Diagnostics, Span
 from p4front.values import HeaderPlace, StackPlace, StructValue, Value
 
@@ -189,7 +189,8 @@ class Layout:
             width = t.bit_width(field_type)
             base = t.representation(field_type)
             if width is None:
-                raise self.diagnostics.fail(f"{type_.name}.{path}: a header field cannot have type '{field_type}'", span)
+                where = f"{type_.name}.{path}"
+                raise self.diagnostics.fail(f"{where}: a header field cannot have type '{field_type}'", span)
             layout.fields.append((path, width, isinstance(base, t.BitType) and base.signed))
             total += width
         if layout.max_length is not None:

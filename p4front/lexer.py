@@ -5,29 +5,30 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from p4front.consteval import MAX_INT_BITS
 from p4front.diagnostics import Span
 
-KEYWORDS = frozenset(
-    """
-    abstract action bit bool break const continue control default else enum error exit extern false for header
-    header_union if in inout int match_kind out package parser pragma return select state string struct switch table
-    this transition true tuple typedef type value_set varbit void apply key actions entries list priority
-    """.split()
-)
+KEYWORDS = frozenset((
+    "abstract", "action", "bit", "bool", "break", "const", "continue", "control", "default", "else", "enum",
+    "error", "exit", "extern", "false", "for", "header", "header_union", "if", "in", "inout", "int",
+    "match_kind", "out", "package", "parser", "pragma", "return", "select", "state", "string", "struct",
+    "switch", "table", "this", "transition", "true", "tuple", "typedef", "type", "value_set", "varbit",
+    "void", "apply", "key", "actions", "entries", "list", "priority",
+))  # fmt: skip
 # Keywords that are names wherever the grammar does not want the keyword.
-SOFT_KEYWORDS = frozenset("apply key actions state entries type list priority".split())
+SOFT_KEYWORDS = frozenset(["apply", "key", "actions", "state", "entries", "type", "list", "priority"])
 
 _TOKEN = re.compile(
     r"""
       (?P<space>\s+)
     | (?P<int>(?:\d+[ws])?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|0[dD][0-9_]+|\d[\d_]*))
     | (?P<id>[A-Za-z_]\w*)
-    | (?P<str>"(?:[^"\\\n]|\\.)*")
+    | (?P<str>"(?:[^"\\]|\\.)*")
     | (?P<op>\.\.\.|\.\.|&&&|\|\+\|=|\|-\|=|\|\+\||\|-\||<<=|\+\+|&&|\|\||==|!=|<=|>=|<<
             |\+=|-=|\*=|/=|%=|&=|\|=|\^=|\+:|[-+*/%&|^~!<>=?:;,.(){}\[\]@])
     | (?P<bad>.)
     """,
-    re.VERBOSE | re.ASCII,
+    re.VERBOSE | re.ASCII | re.DOTALL,
 )
 
 
@@ -89,6 +90,8 @@ def int_value(text: str) -> IntValue | None:
     try:
         value = int(digits, base)
     except ValueError:  # no digit, or more digits than Python converts
+        return None
+    if value.bit_length() > MAX_INT_BITS:
         return None
     if match[1] is None:
         return IntValue(value, None, False, base)

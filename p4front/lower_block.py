@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p4front import syntax as ast
 from p4front import fold, ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Span
 from p4front.key_names import annotated_name, control_plane_name
 from p4front.lower_expr import Env
@@ -24,6 +24,11 @@ class BlockInstance:
     node: ir.Instance
     applications: int = 0
 
+    @property
+    def params(self) -> list[t.Parameter]:
+        """The parameters of `apply`."""
+        return [t.Parameter(p.name, p.direction, p.type, p.default, p) for p in self.decl.params]
+
 
 class BlockLowering(TableLowering):
     """Adds controls to the tables; parsers come with `ParserLowering`."""
@@ -35,7 +40,8 @@ class BlockLowering(TableLowering):
         self._pending: BlockInstance | None = None
         self._anonymous: dict[tuple[int, int], BlockInstance] = {}
         self.depth = 0
-        self.current: BlockInstance | None = None
+        self.current: BlockInstance | None = None  # what the architecture runs
+        self.running: BlockInstance | None = None  # the control in it whose body is being inlined
 
     # instances
 
@@ -156,11 +162,13 @@ class BlockLowering(TableLowering):
         if not isinstance(block.decl, ast.ControlDecl) or block.decl.body is None:
             raise self.fail("a parser cannot be applied here", call.span)
         env = Env(block.env)
-        outs = self.bind(call.target.params, call.target.args, env, call.span, private=False)
+        outs = self.bind(block.params, call.target.args, env, call.span, private=False)
         block.applications += 1
         block.node.applied = True
         self._pending = block
+        outer, self.running = self.running, block
         self.inline(block.decl.body, env, outs, None, call.span)
+        self.running = outer
 
     def applied_block(self, call: ast.Call) -> BlockInstance:
         """The instance a call applies; `Type.apply()` has an instance for each place it is written at."""
@@ -172,7 +180,7 @@ class BlockLowering(TableLowering):
                 decl = call.target.decl
                 name = self._anonymous_name(decl)
                 self._anonymous[key] = self.make_block(decl, name, [], call.span)
-                self.current.node.members.append(self._anonymous[key].node)
+                (self.running or self.current).node.members.append(self._anonymous[key].node)
             return self._anonymous[key]
         value = self.value(receiver)
         assert isinstance(value, ObjectValue)
@@ -181,7 +189,7 @@ class BlockLowering(TableLowering):
 
     def _anonymous_name(self, decl: ast.Decl) -> str:
         assert self.current is not None
-        return f"{self.current.path}.{decl.name}"
+        return f"{(self.running or self.current).path}.{decl.name}"
 
     def prologue(self, env: Env) -> None:
         """The initialisers of the control that starts to run."""

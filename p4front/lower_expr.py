@@ -6,16 +6,15 @@ evaluation: left to right, `&&`, `||` and `?:` only as far as needed.
 
 from __future__ import annotations
 
-from p4front import syntax as ast
 from p4front import consteval, fold, ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Diagnostics, Span
 from p4front.layout import Layout
 from p4front.values import (
     HeaderLiteral,
     HeaderPlace,
     InvalidHeader,
-
     SlicePlace,
     StackElement,
     StackEnd,
@@ -23,7 +22,6 @@ from p4front.values import (
     StructValue,
     Value,
     header_field,
-
 )
 
 _PURE_BUILTINS = ("isValid", "minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from p4front import syntax as ast
 from p4front import fold, ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.key_names import annotated_name
 from p4front.layout import STANDARD_METADATA
 from p4front.lower_block import BlockLowering
+from p4front.lower_expr import Env
 from p4front.values import ObjectValue, SlicePlace, StructValue, Value, leaves
 
 _PARSER_METHODS = ("extract", "lookahead", "advance", "length", "emit")
@@ -104,8 +105,8 @@ class ExternLowering(BlockLowering):
     def field_arguments(self, value: Value, span: tuple[int, int], copy: bool = False) -> list[ir.Expr]:
         """The fields of a list for a calculation: fields and constants only.
 
-        With `copy` all fields are temporaries, as p4c has it for `hash`: BMv2 leaves the fields of invalid headers out of
-        a calculation, and a copy is never invalid.
+        With `copy` all fields are temporaries, as p4c has it for `hash`: BMv2 leaves the fields of invalid headers out
+        of a calculation, and a copy is never invalid.
         """
         if isinstance(value, SlicePlace):
             value = fold.slice_bits(value.base, value.high, value.low)
@@ -300,10 +301,23 @@ class ExternLowering(BlockLowering):
                 if item.otherwise is not None:
                     inverse = fold.unary("!", cond, t.BOOL)
                     self._checksum_statements([item.otherwise], [*conditions, inverse], verify)
+            elif isinstance(item, ast.CallStmt) and item.call.target.kind == "block":
+                self._checksum_block(item.call, conditions, verify)
             elif isinstance(item, ast.CallStmt) and "checksum" in item.call.target.name:
                 self._checksum(item.call, conditions, verify)
             elif not isinstance(item, ast.Empty):
                 self.diagnostics.error("only checksum calls are supported in a checksum control", item.span)
+
+    def _checksum_block(self, call: ast.Call, conditions: list[ir.Expr], verify: bool) -> None:
+        """A control applied in a checksum control."""
+        block = self.applied_block(call)
+        assert isinstance(block.decl, ast.ControlDecl) and block.decl.body is not None
+        env = Env(block.env)
+        self.bind(block.params, call.target.args, env, call.span, private=False)
+        outer, self.env = self.env, env
+        block.node.applied = True
+        self._checksum_statements(block.decl.body.body, conditions, verify)
+        self.env = outer
 
     def _checksum(self, call: ast.Call, conditions: list[ir.Expr], verify: bool) -> None:
         name = call.target.name

@@ -1,7 +1,7 @@
 """Parsers to IR states, sub-parsers inlined, and the deparser's order.
 
-A state's body may branch (an inlined function, a sub-parser, an if), a BMv2 state may not: `split_state` cuts such a body
-into states.
+A state's body may branch (an inlined function, a sub-parser, an if), a BMv2 state may not: `split_state` cuts such a
+body into states.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-from p4front import syntax as ast
 from p4front import fold, ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Span
 from p4front.layout import Layout
 from p4front.lower_block import BlockInstance
@@ -30,6 +30,8 @@ from p4front.values import (
 )
 
 MAX_STATES = 2000
+# gives the last state made for a body its transitions
+Finish = Callable[[ir.State], None]
 
 
 @dataclass(slots=True)
@@ -73,6 +75,11 @@ class ParserLowering(ExternLowering):
         run.names = {state: run.prefix + state.name for state in decl.states}
         self._runs.append(run)
         by_name = {state.name: state for state in decl.states}
+        if setup and any(by_name["start"] in _followers(state) for state in decl.states):
+            # Locals are initialised once: a loop back to start must not do it again.
+            run.names[by_name["start"]] = again = f"{run.prefix}start_again"
+            self.states.append(ir.State(f"{run.prefix}start", setup, [], [ir.Transition(None, again)], decl.name_span))
+            setup = []
         pending, seen = [by_name["start"]], {by_name["start"]}
         while pending:
             state = pending.pop()
@@ -81,9 +88,6 @@ class ParserLowering(ExternLowering):
                 if follower not in seen:
                     seen.add(follower)
                     pending.append(follower)
-        if setup and any(by_name["start"] in _followers(state) for state in seen):
-            # Locals are initialised once: a loop back to start must not do it again.
-            self.diagnostics.error("a parser with initialised locals cannot loop to 'start' yet", decl.name_span)
         self._runs.pop()
 
     def _state(self, state: ast.StateDecl, run: _ParserRun, setup: list[ir.Stmt]) -> None:
@@ -182,7 +186,7 @@ class ParserLowering(ExternLowering):
         number = next(self._fresh)
         prefix = f"{block.path.rpartition('.')[2]}_{number}_"
         env = Env(block.env)
-        outs = self.bind(call.target.params, call.target.args, env, call.span, private=False)
+        outs = self.bind(block.params, call.target.args, env, call.span, private=False)
         outer_env, self.env = self.env, env
         outer, self.out = self.out, []
         self.initialise_locals(block)
@@ -299,7 +303,7 @@ class _Splitter:
     def new_name(self) -> str:
         return f"{self.name}_{next(self.fresh)}"
 
-    def build(self, name: str, body: list[ir.Stmt], finish: Callable[[ir.State], None]) -> None:
+    def build(self, name: str, body: list[ir.Stmt], finish: Finish) -> None:
         state = ir.State(name, [], [], [], self.span)
         self.done.append(state)
         for position, item in enumerate(body):
@@ -325,7 +329,7 @@ class _Splitter:
             state.ops.append(item)
         finish(state)
 
-    def _branch(self, state: ir.State, item: ir.IfStmt, rest: list[ir.Stmt], finish: Callable[[ir.State], None]) -> None:
+    def _branch(self, state: ir.State, item: ir.IfStmt, rest: list[ir.Stmt], finish: Finish) -> None:
         then, otherwise, after = self.new_name(), self.new_name(), self.new_name()
         place = self.layout.scalar(t.BOOL, self.layout.unique("cond"), item.span)
         state.ops.append(ir.Prim(item.span, "assign", [place, item.cond]))
@@ -339,7 +343,7 @@ class _Splitter:
         self.build(after, rest, finish)
 
 
-def _goto(name: str) -> Callable[[ir.State], None]:
+def _goto(name: str) -> Finish:
     def finish(state: ir.State) -> None:
         state.transitions = [ir.Transition(None, name)]
 
@@ -350,7 +354,7 @@ def split_state(
     name: str,
     body: list[ir.Stmt],
     span: Span,
-    finish: Callable[[ir.State], None],
+    finish: Finish,
     fresh: count[int],
     layout: Layout,
 ) -> list[ir.State]:

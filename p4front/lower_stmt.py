@@ -6,11 +6,12 @@ it is a temporary that is copied, on `exit` too.
 
 from __future__ import annotations
 
+import contextlib
 from itertools import count
 
-from p4front import syntax as ast
 from p4front import fold, ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Abort, Span
 from p4front.lower_expr import Env, ExpressionLowering, has_effect
 from p4front.values import (
@@ -68,7 +69,10 @@ class StatementLowering(ExpressionLowering):
         """Statements up to the first after which nothing runs."""
         for item in body:
             if self.ended:
-                return
+                # Nothing of this runs, but the control plane still sees an action that is called here.
+                if isinstance(item, ast.CallStmt) and item.call.target.kind == "action" and not self.in_action:
+                    self.action_used(item.call.target.decl)
+                continue
             try:
                 self.statement(item)
             except Abort:
@@ -100,10 +104,8 @@ class StatementLowering(ExpressionLowering):
         outer, self.out = self.out, []
         ended, self.ended = self.ended, False
         if body is not None:
-            try:
+            with contextlib.suppress(Abort):
                 self.statement(body)
-            except Abort:
-                pass
         statements, self.out = self.out, outer
         finished, self.ended = self.ended, ended
         return statements, finished
@@ -135,11 +137,9 @@ class StatementLowering(ExpressionLowering):
                 self.invalidate(item, span)
 
     def _assign_stmt(self, item: ast.Assign) -> None:
-        if has_effect(item.value) and has_effect(item.target):
-            target = self.value(item.target)
-            self.assign(target, self.value(item.value), item.span)
-            return
         target = self.value(item.target)
+        if item.place is not None:
+            self.env.bindings[item.place] = target
         self.assign(target, self.value(item.value), item.span)
 
     def _if(self, item: ast.If) -> None:
@@ -282,7 +282,8 @@ class StatementLowering(ExpressionLowering):
         assert isinstance(whole, t.BitType)
         unsigned = t.BitType(whole.width)
         mask = ((1 << (target.high - target.low + 1)) - 1) << target.low
-        keep = fold.binary("&", fold.cast(base, unsigned), ir.Const(unsigned, ((1 << whole.width) - 1) ^ mask), unsigned)
+        others = ir.Const(unsigned, ((1 << whole.width) - 1) ^ mask)
+        keep = fold.binary("&", fold.cast(base, unsigned), others, unsigned)
         bits = fold.cast(value, t.BitType(target.high - target.low + 1))
         shifted = fold.binary("<<", fold.cast(bits, unsigned), ir.Const(t.BitType(8), target.low), unsigned)
         placed = fold.binary("&", shifted, ir.Const(unsigned, mask), unsigned)
@@ -521,23 +522,21 @@ class StatementLowering(ExpressionLowering):
 
 def leaves_scope(body: list[ir.Stmt], label: int) -> bool:
     """Whether `Leave(label)` occurs in the statements."""
-    for item in body:
-        if isinstance(item, ir.Leave):
-            if item.label == label:
-                return True
-        elif isinstance(item, ir.IfStmt):
-            if leaves_scope(item.then, label) or leaves_scope(item.otherwise, label):
-                return True
-        elif isinstance(item, ir.Scope):
-            if leaves_scope(item.body, label):
-                return True
-        elif isinstance(item, ir.ApplyTable):
-            branches = [item.hit, item.miss, item.default, *(item.cases or {}).values()]
-            if any(leaves_scope(branch, label) for branch in branches):
-                return True
-        elif isinstance(item, ir.SwitchStmt):
-            if any(leaves_scope(case, label) for _, case in item.cases) or leaves_scope(item.default, label):
-                return True
-    return False
+    return any(
+        (isinstance(item, ir.Leave) and item.label == label)
+        or any(leaves_scope(branch, label) for branch in _branches(item))
+        for item in body
+    )
 
 
+def _branches(item: ir.Stmt) -> list[list[ir.Stmt]]:
+    """The statements inside a statement."""
+    if isinstance(item, ir.IfStmt):
+        return [item.then, item.otherwise]
+    if isinstance(item, ir.Scope):
+        return [item.body]
+    if isinstance(item, ir.ApplyTable):
+        return [item.hit, item.miss, item.default, *(item.cases or {}).values()]
+    if isinstance(item, ir.SwitchStmt):
+        return [*(body for _, body in item.cases), item.default]
+    return []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from p4front import syntax as ast
 from p4front import fold, ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Span
 from p4front.key_names import control_plane_name, key_name
 from p4front.lower_expr import Env

@@ -1,23 +1,23 @@
 """P4Info: what the control plane sees of the elaborated program.
 
-Objects come in p4c's order: all controls' actions in the order of the package, then what the controls declare; instances
-stand where they are declared, with what they declare in turn.
+Objects come in p4c's order: all controls' actions in the order of the package, then what the controls declare;
+instances stand where they are declared, with what they declare in turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from finsy.proto import p4i
+from finsy.proto import p4i, p4t
 
-from p4front import syntax as ast
 from p4front import fold, ir
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Diagnostics
 from p4front.elaborate import Elaborated
 from p4front.key_names import annotated_name
 from p4front.p4info_symbols import Symbols, field_ids
-from p4front.p4info_types import TypeInfo, value_bytes
+from p4front.p4info_types import TypeInfo, annotation_text, runtime_width, value_bytes
 
 _MATCH_TYPES = {
     "exact": p4i.MatchField.EXACT,
@@ -89,12 +89,9 @@ class _Builder:
                 self.symbols.add("table", item.name, item.annotations)
                 for extern in (item.profile, item.counter, item.meter):
                     if extern is not None and extern.in_table:
-                        kind = _EXTERN_KINDS[extern.type.extern.name]
-                        self.symbols.add(kind, extern.name, extern.annotations)
+                        self._collect_extern(extern)
             elif isinstance(item, ir.Extern):
-                kind = _EXTERN_KINDS.get(item.type.extern.name)
-                if kind is not None:
-                    self.symbols.add(kind, item.name, item.annotations)
+                self._collect_extern(item)
             elif isinstance(item, ir.ValueSet):
                 self.symbols.add("value_set", item.name, item.decl.annotations)
         for digest in self.program.digests:
@@ -103,6 +100,11 @@ class _Builder:
             self.symbols.add("controller_header", header.name, header.annotations)
         self.symbols.assign()
 
+    def _collect_extern(self, extern: ir.Extern) -> None:
+        kind = _EXTERN_KINDS.get(extern.type.extern.name)
+        if kind is not None:
+            self.symbols.add(kind, extern.name, extern.annotations)
+
     # annotations
 
     def _annotate(self, message: object, annotations: list[ast.Annotation], skip: tuple[str, ...] = ()) -> None:
@@ -110,9 +112,9 @@ class _Builder:
             if item.structured:
                 self._structured(message.structured_annotations.add(), item)  # type: ignore[attr-defined]
             elif item.name not in ("name", "id", "brief", "description", *skip):
-                message.annotations.append(_annotation_text(item))  # type: ignore[attr-defined]
+                message.annotations.append(annotation_text(item))  # type: ignore[attr-defined]
 
-    def _structured(self, message: p4i.StructuredAnnotation, item: ast.Annotation) -> None:
+    def _structured(self, message: p4t.StructuredAnnotation, item: ast.Annotation) -> None:
         message.name = item.name
         for key, expr in item.pairs.items():
             pair = message.kv_pair_list.kv_pairs.add(key=key)
@@ -122,7 +124,7 @@ class _Builder:
         if not item.pairs and not item.args:
             message.expression_list.SetInParent()
 
-    def _annotation_value(self, message: p4i.Expression, expr: ast.Expr) -> None:
+    def _annotation_value(self, message: p4t.Expression, expr: ast.Expr) -> None:
         if isinstance(expr, ast.IntLit):
             message.int64_value = expr.value
         elif isinstance(expr, ast.Unary) and expr.op == "-" and isinstance(expr.expr, ast.IntLit):
@@ -193,7 +195,7 @@ class _Builder:
         """bitwidth and type_name of a match field, parameter or metadata field."""
         enum = isinstance(type_, t.EnumType) and type_.base is None
         if not enum:
-            message.bitwidth = t.bit_width(type_) or 0  # type: ignore[attr-defined]
+            message.bitwidth = runtime_width(type_)  # type: ignore[attr-defined]
         name = self.types.user_type(type_)
         if enum:
             name = str(type_)
@@ -321,7 +323,7 @@ class _Builder:
                 if weight is not None:
                     message.sum_of_members.max_member_weight = weight
             else:
-                self.diagnostics.error('@selector_size_semantics needs "sum_of_weights" or "sum_of_members"', semantics.span)
+                self.diagnostics.error('needs "sum_of_weights" or "sum_of_members"', semantics.span)
 
     def _value_set(self, value_set: ir.ValueSet) -> None:
         message = self.info.value_sets.add(size=value_set.size)
@@ -418,7 +420,3 @@ def _annotation_number(annotations: list[ast.Annotation], name: str) -> int | No
     if found is None or not found.args or not isinstance(found.args[0], ast.IntLit):
         return None
     return found.args[0].value
-
-
-def _annotation_text(item: ast.Annotation) -> str:
-    return f"@{item.name}" if item.body is None else f"@{item.name}({item.body})"

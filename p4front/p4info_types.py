@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from finsy.proto import p4i, p4t
 
-from p4front import syntax as ast
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Diagnostics, Span
 from p4front.key_names import annotated_name
 from p4front.layout import flat_fields
@@ -118,6 +118,9 @@ class TypeInfo:
         spec = self.spec(underlying, (-1, -1))
         entry = self.info.type_info.new_types[type_.name]
         annotations = type_.decl.annotations if type_.decl is not None else []
+        entry.annotations.extend(
+            annotation_text(item) for item in annotations if item.name != "p4runtime_translation"
+        )
         translation = ast.annotation(annotations, "p4runtime_translation")
         if translation is None:
             entry.original_type.CopyFrom(spec)
@@ -126,15 +129,35 @@ class TypeInfo:
             raise self.diagnostics.fail("@p4runtime_translation needs a URI and a type", translation.span)
         entry.translated_type.uri = translation.args[0].value
         to = translation.args[1]
-        if isinstance(to, ast.IntLit):
-            entry.translated_type.sdn_bitwidth = to.value
+        width = _translated_width(to)
+        if width is not None:
+            entry.translated_type.sdn_bitwidth = width
         elif isinstance(to, ast.TypeName) and isinstance(to.node, ast.BaseType) and to.node.name == "string":
             entry.translated_type.sdn_string.SetInParent()
-        elif isinstance(to, ast.TypeName) and isinstance(to.node, ast.BaseType) and to.node.name == "bit":
-            width = to.node.width
-            entry.translated_type.sdn_bitwidth = width.value if isinstance(width, ast.IntLit) else 1
         else:
             raise self.diagnostics.fail("@p4runtime_translation needs bit<W> or string", translation.span)
+
+
+def annotation_text(item: ast.Annotation) -> str:
+    """An annotation as it was written."""
+    return f"@{item.name}" if item.body is None else f"@{item.name}({item.body})"
+
+
+def runtime_width(type_: t.Type) -> int:
+    """The width the control plane sees: that of the translation, if the type has one; 0 for strings."""
+    if isinstance(type_, t.NewType) and type_.decl is not None:
+        translation = ast.annotation(type_.decl.annotations, "p4runtime_translation")
+        if translation is not None and len(translation.args) == 2:
+            return _translated_width(translation.args[1]) or 0
+    return t.bit_width(type_) or 0
+
+
+def _translated_width(to: ast.Expr) -> int | None:
+    if isinstance(to, ast.IntLit):
+        return to.value
+    if isinstance(to, ast.TypeName) and isinstance(to.node, ast.BaseType) and to.node.name == "bit":
+        return to.node.width.value if isinstance(to.node.width, ast.IntLit) else 1
+    return None
 
 
 def _name(type_: t.StructType) -> str:

@@ -308,12 +308,10 @@ def is_struct(type_: Type) -> bool:
 def representation(type_: Type) -> Type:
     """The type that carries the bits: the base of a `type` or of a serialisable enum."""
     while True:
-        if isinstance(type_, NewType):
-            type_ = type_.base
-        elif isinstance(type_, EnumType) and type_.base is not None:
-            type_ = type_.base
-        else:
+        base = type_.base if isinstance(type_, NewType | EnumType) else None
+        if base is None:
             return type_
+        type_ = base
 
 
 def bit_width(type_: Type) -> int | None:

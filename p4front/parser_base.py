@@ -1,6 +1,7 @@
 """What the parser's parts share: the token cursor, errors with recovery, and the scoped set of type names.
 
-P4's grammar needs to know which names are types: `(a) - b` is a cast or a subtraction, `f<a>(b)` a call or two comparisons.
+P4's grammar needs to know which names are types: `(a) - b` is a cast or a subtraction, `f<a>(b)` a call or two
+comparisons.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from p4front.diagnostics import Abort, Diagnostics, Span
 from p4front.lexer import Token
 
 BASE_TYPES = frozenset(("bool", "bit", "int", "varbit", "error", "string", "match_kind", "void"))
-MAX_DEPTH = 120
+MAX_DEPTH = 200
+MAX_CHAIN = 1000
 
 
 class ParserBase:
@@ -101,9 +103,7 @@ class ParserBase:
 
     def is_type_name(self, name: str) -> bool:
         """Whether the innermost declaration of `name` is a type."""
-        return any(scope[name] for scope in reversed(self.scopes[-1:]) if name in scope) or next(
-            (scope[name] for scope in reversed(self.scopes) if name in scope), False
-        )
+        return next((scope[name] for scope in reversed(self.scopes) if name in scope), False)
 
     def declare(self, name: str, is_type: bool) -> None:
         """Enter a name in the innermost scope."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from p4front import syntax as ast
 from p4front.diagnostics import Abort, Span
 from p4front.lexer import int_value
-from p4front.parser_base import BASE_TYPES, ParserBase
+from p4front.parser_base import BASE_TYPES, MAX_CHAIN, ParserBase
 
 # Binding powers; P4's order is C's, but `&`, `^` and `|` bind tighter than comparisons.
 _BINARY: dict[str, int] = {
@@ -26,7 +26,11 @@ class ExpressionParser(ParserBase):
         """An expression whose operators bind at least as tight as `power`."""
         self.enter()
         left = self.prefix()
+        chain = 0
         while self.token.kind == "op":
+            chain += 1
+            if chain > MAX_CHAIN:
+                raise self.diagnostics.fail("syntax error, the expression is too long", self.token.span)
             op = self.token.text
             if op == "?" and power <= _TERNARY:
                 self.advance()
@@ -140,7 +144,11 @@ class ExpressionParser(ParserBase):
     def postfix(self, left: ast.Expr) -> ast.Expr:
         """What may follow an operand."""
         start = left.span[0]
+        chain = 0
         while self.token.kind == "op":
+            chain += 1
+            if chain > MAX_CHAIN:
+                raise self.diagnostics.fail("syntax error, the expression is too long", self.token.span)
             text = self.token.text
             if text == ".":
                 self.advance()

@@ -1,7 +1,7 @@
 """The C preprocessor as P4 programs use it: includes, macros, conditionals.
 
-The result is a `SourceText`: comments become blanks and directives become nothing, so a column in the text is the column
-in the file unless a macro was expanded earlier on that line.
+The result is a `SourceText`: comments become blanks and directives become nothing, so a column in the text is the
+column in the file unless a macro was expanded earlier on that line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_INCLUDE_DEPTH = 64
 MAX_EXPANSION = 1 << 20
 
 _PIECE = re.compile(r'[A-Za-z_]\w*|"(?:[^"\\\n]|\\.)*"|\d\w*|##|#|\s+|.', re.DOTALL)
-_COMMENT = re.compile(r'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\]|\\.)*"', re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _DIRECTIVE = re.compile(r"\s*#\s*(\w*)(.*)", re.DOTALL)
 
@@ -109,9 +109,8 @@ class Preprocessor:
                 consumed += 1
                 expanded = self._expand_line(line)
             line = expanded.replace("\n", " ")
-        if line.strip():
-            self._out.append(line.rstrip())
-            self._origins.append((shown, number))
+        self._out.append(line)
+        self._origins.append((shown, number))
 
     # directives
 
@@ -190,10 +189,7 @@ class Preprocessor:
             path = candidate / target
             if not path.is_file():
                 continue
-            if candidate == STANDARD_INCLUDE_DIR:
-                shown = f"p4include/{target}"
-            else:
-                shown = str(path)
+            shown = f"p4include/{target}" if candidate == STANDARD_INCLUDE_DIR else str(path)
             self._file(path, shown, depth + 1, at)
             return
         raise self._error(f"{target}: no such file or directory", at)

@@ -236,11 +236,16 @@ class Block(Stmt):
 
 @dataclass(slots=True, eq=False)
 class Assign(Stmt):
-    """`op` is `=` or the binary operator of `op=`."""
+    """`op` is `=` or the binary operator of `op=`.
+
+    For the latter the checker makes `value` the whole right-hand side, in which `target` is read through the variable
+    `place`: the target is evaluated once.
+    """
 
     op: str
     target: Expr
     value: Expr
+    place: VarDecl | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -518,8 +523,8 @@ class Program(Node):
 
 
 def annotation(annotations: list[Annotation], name: str) -> Annotation | None:
-    """The last annotation of that name, or None."""
-    return next((item for item in reversed(annotations) if item.name == name), None)
+    """The first annotation of that name, or None."""
+    return next((item for item in annotations if item.name == name), None)
 
 
 def has_annotation(annotations: list[Annotation], name: str) -> bool:

@@ -300,9 +300,7 @@ class Session:
     @operation(qpn=QPN)
     def query_qp(self, qpn: int) -> Reply:
         self._own("queue pair", qpn, self._qps)
-        return Reply(
-            {"state": codes.QpState(self._engine.qp_state(qpn)).name, "stats": self._engine.qp_stats(qpn)}
-        )
+        return Reply({"state": codes.QpState(self._engine.qp_state(qpn)).name, "stats": self._engine.qp_stats(qpn)})
 
     def _local_offset(self, lkey: int, addr: int, length: int, pd: int) -> int:
         region = self._regions.get(lkey)
@@ -332,9 +330,7 @@ class Session:
         self._own("queue pair", qpn, self._qps)
         for index, w in enumerate(writes):
             try:
-                offset = (
-                    self._local_offset(w["lkey"], w["addr"], w["length"], self._qps[qpn]) if w["length"] else 0
-                )
+                offset = self._local_offset(w["lkey"], w["addr"], w["length"], self._qps[qpn]) if w["length"] else 0
                 self._engine.post_write(
                     qpn, w["wr_id"], offset, w["length"], w["remote_addr"], w["rkey"], w["signaled"]
                 )

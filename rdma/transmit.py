@@ -147,9 +147,7 @@ class Engine:
     def post_write(
         self, qpn: int, wr_id: int, offset: int, length: int, remote_va: int, rkey: int, signaled: bool
     ) -> None:
-        write = self._ffi.new(
-            "struct rdma_write *", (wr_id, offset, remote_va, rkey, length, int(signaled))
-        )
+        write = self._ffi.new("struct rdma_write *", (wr_id, offset, remote_va, rkey, length, int(signaled)))
         self._check("post a WRITE", self._lib.rdma_qp_post_write(self._engine, qpn, write))
 
 

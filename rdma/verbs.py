@@ -337,4 +337,3 @@ def connect(one: QueuePair, other: QueuePair, psns: tuple[int, int] = (0, 0), **
         near, far = here.pd.device, there.pd.device
         here.modify_rtr(there.qpn, far.ipv4, receives, dest_mac=near.gateway_mac or far.mac)
         here.modify_rts(sends, **rts)
-

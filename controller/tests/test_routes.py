@@ -58,6 +58,17 @@ def test_fattree_uses_all_shortest_paths(k):
         assert len(set(all_walks(topology, entries, "h1", "h2"))) == 1
 
 
+def test_fattree_with_a_failed_link_still_reaches_everything():
+    topology = fattree(4, 10**9, 1000)
+    left = topology.without([*topology.links_between("s5", "s13"), *topology.links_between("s1", "s7")])
+    entries = route_entries(left)
+    for src in left.hosts:
+        for dst in left.hosts:
+            if src is not dst:
+                walks = all_walks(left, entries, src.name, dst.name)
+                assert walks and {walk[-1] for walk in walks} == {dst.name}
+
+
 def test_fattree_entries_are_aggregated():
     topology = fattree(4, 10**9, 1000)
     entries = route_entries(topology)

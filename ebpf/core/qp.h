@@ -90,12 +90,11 @@ _Static_assert(sizeof(struct nic_region) == 64, "one cache line");
 
 struct nic_counters {
 	wire_u64 events[NIC_EVENT_SLOTS];
-	wire_u64 frames;
 	wire_u64 ce_marked;      /* requests that carried ECN CE */
 	wire_u64 bytes_placed;
 	wire_u64 replies_sent;   /* ACKs and NAKs */
 	wire_u64 replies_lost;   /* could not be built: no room in the frame */
-	wire_u64 padding[3];
+	wire_u64 padding[4];
 };
 
 _Static_assert(sizeof(struct nic_counters) == 320, "five cache lines");

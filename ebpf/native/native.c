@@ -21,7 +21,6 @@ static int finish(struct nic_native *nic, const struct nic_packet *p, const stru
 {
 	struct nic_counters *c = &nic->counters[p->host];
 
-	c->frames++;
 	c->events[v->event]++;
 	c->bytes_placed += v->place_length;
 	c->ce_marked += nic_counts_ce(p, v);

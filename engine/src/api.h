@@ -62,7 +62,8 @@ struct plait_switch_stats {
 };
 
 struct plait_interface_stats {
-    uint64_t received, sent, drops_oversize, drops_kernel, drops_send, send_retries, checksums_completed;
+    uint64_t received, sent, drops_oversize, drops_kernel, drops_memory, drops_send, send_retries,
+        checksums_completed;
 };
 
 struct plait_flow {
@@ -187,6 +188,8 @@ int plait_control_clone_session_delete(struct plait_switch *sw, uint32_t session
 
 /* Benchmarks without a fabric: the bare forwarder and a source. `stop` is polled. */
 int plait_bench_forward(const char *a, const char *b, volatile int *stop, uint64_t *forwarded, struct plait_error *error);
+/* ns of one look-up in a table of `entries` random entries with one 32-bit key of kind `match`; all look-ups hit. */
+double plait_bench_lookup(uint32_t match, uint32_t entries, uint32_t lookups, struct plait_error *error);
 int plait_bench_source(const char *interface, const uint8_t *frame, uint32_t length, uint64_t count, double seconds,
                        volatile int *stop, uint64_t *sent, struct plait_error *error);
 

@@ -7,20 +7,30 @@
 #include "fabric.h"
 #include "switch.h"
 
-/* Locks, and returns the loaded program; or NULL, unlocked, with the error filled. */
-static struct plait_program *begin(struct plait_switch *sw, struct plait_error *error)
+/* Takes the control lock and returns the loaded program; or NULL, unlocked, with the error filled. Packets flow on. */
+static struct plait_program *prepare(struct plait_switch *sw, struct plait_error *error)
 {
-    plait_fabric_lock(sw->fabric);
+    pthread_mutex_lock(&sw->control_lock);
     if (sw->program)
         return sw->program;
-    plait_fabric_unlock(sw->fabric);
+    pthread_mutex_unlock(&sw->control_lock);
     plait_fail(error, EINVAL, "switch %s has no program", sw->name);
     return NULL;
+}
+
+/* The same with the fabric's lock as well: between two packets. */
+static struct plait_program *begin(struct plait_switch *sw, struct plait_error *error)
+{
+    struct plait_program *program = prepare(sw, error);
+    if (program)
+        plait_fabric_lock(sw->fabric);
+    return program;
 }
 
 static int end(struct plait_switch *sw, int result)
 {
     plait_fabric_unlock(sw->fabric);
+    pthread_mutex_unlock(&sw->control_lock);
     return result;
 }
 
@@ -35,11 +45,15 @@ static struct plait_table *table_of(struct plait_program *program, uint32_t tabl
 int plait_control_entry_insert(struct plait_switch *sw, uint32_t index, const struct plait_match_spec *match,
                                const struct plait_target *target, uint64_t *handle, struct plait_error *error)
 {
-    struct plait_program *program = begin(sw, error);
+    struct plait_program *program = prepare(sw, error);
     if (!program)
         return -EINVAL;
     struct plait_table *table = table_of(program, index, error);
-    return end(sw, table ? plait_table_insert(table, &program->actions, match, target, handle, error) : -ERANGE);
+    int result = table ? plait_table_prepare(table, match, error) : -ERANGE;
+    plait_fabric_lock(sw->fabric);
+    if (!result)
+        result = plait_table_insert(table, &program->actions, match, target, handle, error);
+    return end(sw, result);
 }
 
 int plait_control_entry_modify(struct plait_switch *sw, uint32_t index, uint64_t handle,
@@ -219,7 +233,7 @@ uint32_t plait_control_register_size(struct plait_switch *sw, uint32_t index)
     if (!program)
         return 0;
     uint32_t size = index < program->pipeline->n_registers ? program->instance.registers[index].size : 0;
-    plait_fabric_unlock(sw->fabric);
+    end(sw, 0);
     return size;
 }
 

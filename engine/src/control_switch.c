@@ -16,14 +16,17 @@
 int plait_switch_load(struct plait_switch *sw, const char *path, struct plait_error *error)
 {
     struct plait_program *program;
-    plait_fabric_lock(sw->fabric);
+    pthread_mutex_lock(&sw->control_lock);
     int result = plait_program_open(sw, path, &program, error);
     if (!result) {
+        plait_fabric_lock(sw->fabric);
         plait_switch_flush(sw);
-        plait_program_close(sw->program);
+        struct plait_program *old = sw->program;
         sw->program = program;
+        plait_fabric_unlock(sw->fabric);
+        plait_program_close(old);
     }
-    plait_fabric_unlock(sw->fabric);
+    pthread_mutex_unlock(&sw->control_lock);
     return result;
 }
 
@@ -253,7 +256,8 @@ int plait_link_stats(struct plait_link *link, uint32_t direction, struct plait_d
     if (interface) {
         plait_interface_read_kernel_drops(interface);
         stats->drops_interface = direction == 0 ? interface->stats.drops_send
-                                                : interface->stats.drops_kernel + interface->stats.drops_oversize;
+                                                : interface->stats.drops_kernel + interface->stats.drops_oversize +
+                                                      interface->stats.drops_memory;
     }
     plait_fabric_unlock(link->fabric);
     return 0;

@@ -34,6 +34,7 @@ struct plait_fabric {
     struct plait_switch *switches;
     struct plait_link *links;
     struct plait_interface *interfaces;
+    struct plait_interface *active_interfaces; /* those with something to do in the loop's next turn */
     int epoll_fd, wake_fd; /* real time only, else -1 */
 };
 

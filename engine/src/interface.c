@@ -18,13 +18,14 @@
 #define SOCKET_BUFFER (16 << 20)
 #define RETRY_NS 50000u
 #define VLAN_BYTES 4u
+#define VNET_BYTES ((uint32_t)sizeof(struct virtio_net_hdr))
 #define CONTROL_BYTES CMSG_SPACE(sizeof(struct tpacket_auxdata))
 
 struct plait_interface_batch {
     struct mmsghdr messages[PLAIT_INTERFACE_BATCH];
-    struct iovec vectors[PLAIT_INTERFACE_BATCH][2];
-    struct virtio_net_hdr headers[PLAIT_INTERFACE_BATCH];
+    struct iovec vectors[PLAIT_INTERFACE_BATCH];
     _Alignas(8) uint8_t control[PLAIT_INTERFACE_BATCH][CONTROL_BYTES];
+    uint8_t nowhere[VNET_BYTES];
     struct plait_pkt *packets[PLAIT_INTERFACE_BATCH]; /* always full between calls, short of memory */
     struct mmsghdr out_messages[PLAIT_INTERFACE_BATCH];
     struct iovec out_vectors[PLAIT_INTERFACE_BATCH];
@@ -76,10 +77,20 @@ static int open_in(struct plait_interface *interface, struct plait_error *error)
     return step ? plait_fail_system(error, errno, "interface %s: %s: %s", interface->name, step, strerror(errno)) : 0;
 }
 
+void plait_interface_activate(struct plait_interface *interface)
+{
+    if (!interface->active) {
+        interface->active = true;
+        interface->next_active = interface->fabric->active_interfaces;
+        interface->fabric->active_interfaces = interface;
+    }
+}
+
 static void retry(void *context)
 {
     struct plait_interface *interface = context;
     interface->out_blocked = false;
+    plait_interface_activate(interface);
 }
 
 static void prepare(struct plait_interface *interface, uint32_t i)
@@ -88,11 +99,13 @@ static void prepare(struct plait_interface *interface, uint32_t i)
     if (!batch->packets[i])
         batch->packets[i] = plait_pool_get(&interface->fabric->pool);
     struct plait_pkt *pkt = batch->packets[i];
-    batch->vectors[i][0] = (struct iovec){&batch->headers[i], sizeof batch->headers[i]};
-    /* One byte more than allowed tells an oversize frame from one that fits. */
-    batch->vectors[i][1] = pkt ? (struct iovec){pkt->packet.data, PLAIT_MAX_FRAME + 1} : (struct iovec){NULL, 0};
-    batch->messages[i].msg_hdr = (struct msghdr){
-        .msg_iov = batch->vectors[i], .msg_iovlen = 2, .msg_control = batch->control[i], .msg_controllen = CONTROL_BYTES};
+    /* The virtio_net_hdr goes into the headroom; one byte more than allowed tells an oversize frame from one that fits. */
+    batch->vectors[i] = pkt ? (struct iovec){pkt->packet.data - VNET_BYTES, VNET_BYTES + PLAIT_MAX_FRAME + 1}
+                            : (struct iovec){batch->nowhere, VNET_BYTES};
+    batch->messages[i].msg_hdr = (struct msghdr){.msg_iov = &batch->vectors[i],
+                                                 .msg_iovlen = 1,
+                                                 .msg_control = batch->control[i],
+                                                 .msg_controllen = CONTROL_BYTES};
 }
 
 int plait_interface_open(struct plait_fabric *fabric, const char *name, struct plait_interface **opened,
@@ -213,19 +226,21 @@ static void take_frame(struct plait_interface *interface, uint32_t i)
     struct plait_interface_batch *batch = interface->batch;
     struct plait_pkt *pkt = batch->packets[i];
     uint32_t received = batch->messages[i].msg_len;
-    const struct virtio_net_hdr *header = &batch->headers[i];
     interface->stats.received++;
-    if (!pkt) { /* the pool was empty when the batch was prepared: the pool counted it */
+    if (!pkt) { /* the pool was empty when the batch was prepared */
+        interface->stats.drops_memory++;
         return;
     }
-    if (received < sizeof *header || (batch->messages[i].msg_hdr.msg_flags & MSG_TRUNC) ||
-        received - sizeof *header > PLAIT_MAX_FRAME || header->gso_type != VIRTIO_NET_HDR_GSO_NONE) {
+    struct virtio_net_hdr header;
+    memcpy(&header, pkt->packet.data - VNET_BYTES, sizeof header);
+    if (received < VNET_BYTES || (batch->messages[i].msg_hdr.msg_flags & MSG_TRUNC) ||
+        received - VNET_BYTES > PLAIT_MAX_FRAME || header.gso_type != VIRTIO_NET_HDR_GSO_NONE) {
         interface->stats.drops_oversize++;
         return; /* the packet serves the next batch */
     }
-    pkt->packet.length = received - (uint32_t)sizeof *header;
-    if (header->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
-        interface->stats.checksums_completed += complete_checksum(pkt, header);
+    pkt->packet.length = received - VNET_BYTES;
+    if (header.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
+        interface->stats.checksums_completed += complete_checksum(pkt, &header);
     restore_vlan(pkt, &batch->messages[i].msg_hdr);
     if (pkt->packet.length > PLAIT_MAX_FRAME) {
         interface->stats.drops_oversize++;
@@ -275,6 +290,7 @@ void plait_interface_send(void *context, uint32_t port, struct plait_pkt *pkt)
         return;
     }
     plait_list_append(&interface->out, pkt);
+    plait_interface_activate(interface);
     if (++interface->out_length >= PLAIT_INTERFACE_BATCH)
         plait_interface_flush(interface);
 }

@@ -23,6 +23,8 @@
 struct plait_interface {
     struct plait_fabric *fabric;
     struct plait_interface *next;
+    struct plait_interface *next_active; /* in the loop's list of interfaces with something to do */
+    bool active;
     char name[16];
     int fd_in, fd_out;
     bool readable;         /* the last poll or a full batch says that there is more */
@@ -40,6 +42,8 @@ int plait_interface_open(struct plait_fabric *fabric, const char *name, struct p
 void plait_interface_free(struct plait_interface *interface);
 /* As plait_wire.deliver: queues for the next flush. */
 void plait_interface_send(void *interface, uint32_t port, struct plait_pkt *pkt);
+/* Puts it on the loop's list, where it stays until a turn finds it neither readable nor with frames to send. */
+void plait_interface_activate(struct plait_interface *interface);
 /* Reads one batch, returns how many frames. */
 uint32_t plait_interface_receive(struct plait_interface *interface);
 void plait_interface_flush(struct plait_interface *interface);

@@ -42,11 +42,32 @@ static void poll_interfaces(struct plait_fabric *fabric, const struct timespec *
         struct plait_interface *interface = ready[i].data.ptr;
         if (interface) {
             interface->readable = true;
+            plait_interface_activate(interface);
         } else {
             eventfd_t value;
             eventfd_read(fabric->wake_fd, &value);
         }
     }
+}
+
+/* One batch in and all that goes out, of each interface with something to do. Returns whether frames came in. */
+static bool serve_interfaces(struct plait_fabric *fabric)
+{
+    bool received = false;
+    struct plait_interface *interface = fabric->active_interfaces;
+    fabric->active_interfaces = NULL;
+    while (interface) {
+        struct plait_interface *next = interface->next_active;
+        interface->active = false;
+        if (interface->readable)
+            received |= plait_interface_receive(interface) > 0;
+        if (interface->out_length && !interface->out_blocked)
+            plait_interface_flush(interface);
+        if (interface->readable)
+            plait_interface_activate(interface);
+        interface = next;
+    }
+    return received;
 }
 
 int plait_fabric_run_real(struct plait_fabric *fabric, struct plait_error *error)
@@ -60,12 +81,7 @@ int plait_fabric_run_real(struct plait_fabric *fabric, struct plait_error *error
     pthread_mutex_lock(&fabric->mutex);
     while (!atomic_load_explicit(&fabric->stop, memory_order_relaxed)) {
         bool busy = fire_due(fabric);
-        for (struct plait_interface *i = fabric->interfaces; i; i = i->next) {
-            if (i->readable)
-                busy |= plait_interface_receive(i) > 0;
-            if (i->out_length && !i->out_blocked)
-                plait_interface_flush(i);
-        }
+        busy |= serve_interfaces(fabric);
         struct timespec timeout = {0, 0};
         if (!busy) {
             sim_time next = plait_event_next_time(&fabric->events), clock = plait_fabric_clock(fabric);

@@ -440,6 +440,7 @@ int plait_switch_create(struct plait_fabric *fabric, const char *name, uint32_t 
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&sw->notice_lock, NULL);
+    pthread_mutex_init(&sw->control_lock, NULL);
     pthread_cond_init(&sw->notice_ready, &attributes);
     pthread_condattr_destroy(&attributes);
     sw->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -499,6 +500,7 @@ void plait_switch_free(struct plait_switch *sw)
         free(node);
     }
     pthread_mutex_destroy(&sw->notice_lock);
+    pthread_mutex_destroy(&sw->control_lock);
     pthread_cond_destroy(&sw->notice_ready);
     if (sw->event_fd >= 0)
         close(sw->event_fd);

@@ -44,6 +44,9 @@ struct plait_switch {
     struct plait_switch *next;
     char *name;
     uint32_t drop_port, cpu_port, n_queues;
+    /* One control call at a time; taken before the fabric's lock. Only holders change tables, so a holder may prepare a
+     * change (allocate, rehash) while packets still flow, and needs the fabric's lock for the switch-over alone. */
+    pthread_mutex_t control_lock;
     struct plait_program *program; /* NULL until one is loaded */
     struct plait_port *ports[PLAIT_PORTS];
     struct plait_link *links[PLAIT_PORTS];

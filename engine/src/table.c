@@ -375,6 +375,19 @@ static struct plait_rule *rule_of(struct match_table *impl, uint64_t handle, str
     return NULL;
 }
 
+int plait_table_prepare(struct plait_table *table, const struct plait_match_spec *match, struct plait_error *error)
+{
+    struct match_table *impl = impl_of(table);
+    struct normal_match normal;
+    int result = normalise(impl, match, &normal, error);
+    if (result)
+        return result;
+    struct plait_tuple *tuple = tuple_of_mask(impl, normal.mask);
+    if (slot_reserve(impl) || (tuple && plait_tuple_prepare(tuple)))
+        return plait_fail(error, ENOMEM, "no memory for an entry of table %s", impl->desc->name);
+    return 0;
+}
+
 int plait_table_insert(struct plait_table *table, struct plait_actions *actions, const struct plait_match_spec *match,
                        const struct plait_target *target, uint64_t *handle, struct plait_error *error)
 {

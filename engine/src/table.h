@@ -28,6 +28,9 @@ void plait_table_free(struct plait_table *table); /* before plait_actions_free: 
 
 struct plait_entry *plait_table_lookup(const struct plait_table *table, const uint8_t *key);
 
+/* Makes room for a coming insert of `match`, so that the insert allocates and rehashes nothing large. Changes nothing
+ * that look-ups read: it may run while packets flow, but not beside another change. */
+int plait_table_prepare(struct plait_table *table, const struct plait_match_spec *match, struct plait_error *error);
 int plait_table_insert(struct plait_table *table, struct plait_actions *actions, const struct plait_match_spec *match,
                        const struct plait_target *target, uint64_t *handle, struct plait_error *error);
 int plait_table_modify(struct plait_table *table, struct plait_actions *actions, uint64_t handle,

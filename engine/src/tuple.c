@@ -26,6 +26,8 @@ void plait_tuple_free(struct plait_tuple *tuple)
 {
     if (tuple) {
         free(tuple->slots);
+        free(tuple->larger);
+        free(tuple->retired);
         free(tuple);
     }
 }
@@ -38,8 +40,17 @@ static void put(struct plait_tuple_slot *slots, uint32_t slot_mask, struct plait
     slots[slot] = value;
 }
 
-static int grow(struct plait_tuple *tuple)
+static bool must_grow(const struct plait_tuple *tuple) { return (tuple->used + 1) * 4 > (tuple->slot_mask + 1) * 3; }
+
+int plait_tuple_prepare(struct plait_tuple *tuple)
 {
+    free(tuple->retired);
+    tuple->retired = NULL;
+    /* Whatever was prepared before may be out of date: it is only used by the insert that follows at once. */
+    free(tuple->larger);
+    tuple->larger = NULL;
+    if (!must_grow(tuple))
+        return 0;
     uint32_t size = (tuple->slot_mask + 1) * 2;
     struct plait_tuple_slot *slots = calloc(size, sizeof *slots);
     if (!slots)
@@ -47,9 +58,18 @@ static int grow(struct plait_tuple *tuple)
     for (uint32_t i = 0; i <= tuple->slot_mask; i++)
         if (tuple->slots[i].head)
             put(slots, size - 1, tuple->slots[i]);
-    free(tuple->slots);
-    tuple->slots = slots;
-    tuple->slot_mask = size - 1;
+    tuple->larger = slots;
+    return 0;
+}
+
+static int grow(struct plait_tuple *tuple)
+{
+    if (!tuple->larger && plait_tuple_prepare(tuple))
+        return -ENOMEM;
+    tuple->retired = tuple->slots;
+    tuple->slots = tuple->larger;
+    tuple->larger = NULL;
+    tuple->slot_mask = tuple->slot_mask * 2 + 1;
     return 0;
 }
 
@@ -72,7 +92,7 @@ int plait_tuple_insert(struct plait_tuple *tuple, struct plait_rule *rule)
         rule->next = *link;
         *link = rule;
     } else {
-        if ((tuple->used + 1) * 4 > (tuple->slot_mask + 1) * 3 && grow(tuple))
+        if (must_grow(tuple) && grow(tuple))
             return -ENOMEM;
         rule->next = NULL;
         put(tuple->slots, tuple->slot_mask, (struct plait_tuple_slot){rule->hash, rule});
@@ -101,6 +121,8 @@ static void shift_back(struct plait_tuple *tuple, uint32_t hole)
 
 void plait_tuple_remove(struct plait_tuple *tuple, struct plait_rule *rule)
 {
+    free(tuple->larger); /* of an insert that was refused after all; it would still hold the rule */
+    tuple->larger = NULL;
     uint32_t slot = slot_of(tuple, plait_tuple_find(tuple, rule->words, rule->hash));
     struct plait_rule **link = &tuple->slots[slot].head;
     while (*link != rule)

@@ -31,11 +31,15 @@ struct plait_tuple {
     int32_t rank; /* prefix length, or an upper bound of the priorities in it */
     uint32_t count, used, slot_mask; /* rules; slots in use; slots - 1 */
     struct plait_tuple_slot *slots;
+    struct plait_tuple_slot *larger; /* a copy of slots, rehashed to twice the size, to take over at the next insert */
+    struct plait_tuple_slot *retired; /* what `larger` took over from: freed when packets need not wait for it */
     uint64_t mask[];
 };
 
 struct plait_tuple *plait_tuple_create(const uint64_t *mask, uint32_t words, int32_t rank);
 void plait_tuple_free(struct plait_tuple *tuple); /* not the rules */
+/* Rehashes ahead of an insert that would have to; look-ups may go on. 0 or -ENOMEM. */
+int plait_tuple_prepare(struct plait_tuple *tuple);
 int plait_tuple_insert(struct plait_tuple *tuple, struct plait_rule *rule); /* 0 or -ENOMEM */
 void plait_tuple_remove(struct plait_tuple *tuple, struct plait_rule *rule);
 

@@ -130,6 +130,22 @@ def test_modifying_a_member_changes_all_that_use_it(switch: engine.Switch) -> No
         switch.member_delete(member)
 
 
+def test_an_insert_refused_when_the_hash_had_to_grow_leaves_it_sound(switch: engine.Switch) -> None:
+    handles = []
+    for key in range(200):
+        target = ("action", FORWARD, port(1))
+        handles.append(switch.entry_insert(MAC, mac(key), None, None, None, 0, target))
+        with pytest.raises(engine.EntryExists):
+            switch.entry_insert(MAC, mac(key), None, None, None, 0, target)
+        switch.entry_delete(MAC, handles[0])
+        handles[0] = switch.entry_insert(MAC, mac(0), None, None, None, 0, target)
+    for key in range(0, 200, 2):
+        switch.entry_delete(MAC, handles[key])
+    for key in range(200):
+        switch.inject(0, frame(key))
+        assert len(switch.poll_events()) == key % 2
+
+
 def test_errors_name_what_is_wrong(switch: engine.Switch) -> None:
     forward = ("action", FORWARD, port(1))
     with pytest.raises(ValueError, match="key for table mac: 5 bytes given, 6 expected"):

@@ -20,7 +20,8 @@ from .model import Bool, Data, FieldUse, HeaderExpr
 
 WIDE = 1 << 20  # the kind of struct plait_wide
 MAX_BITS = 8192  # of an interval that is still tracked
-MAX_TEXT = 60_000  # characters of one expression
+MAX_TEXT = 2_000_000  # characters of one expression
+MAX_PATH_TEXT = 1_000  # characters of an lvalue that is repeated
 
 Interval = tuple[int, int] | None  # None: too large to track
 
@@ -459,6 +460,8 @@ class Expressions:
         assert isinstance(left, model.UnionExpr) and isinstance(right, model.UnionExpr)
         one, other = self.layout.union_expr(left), self.layout.union_expr(right)
         members = self.layout.union_members(left)
+        if len(one) + len(other) > MAX_PATH_TEXT:
+            raise ProgramError("document", "header unions at computed indexes are compared: the indexes are too long")
         # Equal unions have the same valid member with equal fields, or no valid one.
         tests = [
             f"({one}.m{i}.valid == {other}.m{i}.valid && "

@@ -395,6 +395,8 @@ class ExpressionLoader:
             case "string":
                 return node["value"].message()
             case "vector":
+                if node["value"].value == {}:  # how p4c writes an empty list
+                    return ()
                 return tuple(self._argument(each, "data") for each in node["value"].elements())
             case "offset":
                 return node["value"].unsigned(31)

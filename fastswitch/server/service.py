@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import grpc
 import grpc.aio
 from finsy.proto import p4r, p4r_grpc
+from google.protobuf.message import DecodeError
 
 from fastswitch.server.arbitration import Controller
 from fastswitch.server.device import Device
@@ -168,7 +169,9 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
         try:
             async for request in requests:
                 stream.handle(request)
-        except (P4RuntimeError, BatchError) as error:
+            await stream.drain()
+        except Exception as error:
+            # gRPC takes no status while a message is being written.
             await stream.drain()
             await _abort(context, error)
         finally:
@@ -242,6 +245,8 @@ async def _abort(context: _Context, error: Exception) -> NoReturn:
         await context.abort(grpc.StatusCode.UNKNOWN, error.message, metadata)
     elif isinstance(error, grpc.aio.AbortError):
         raise error
+    elif isinstance(error, DecodeError):
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
     else:
         _log.error("an RPC failed", exc_info=error)
         await context.abort(grpc.StatusCode.INTERNAL, f"internal error: {type(error).__name__}; the log says more")

@@ -5,18 +5,20 @@ import functools
 import os
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
+import pytest
 from finsy.proto import U128, p4i, p4r, p4r_grpc, rpc_status
 from google.protobuf import text_format
 
 from fastswitch.codegen import load_program
 from fastswitch.server.device import Device
+from fastswitch.server.errors import P4RuntimeError
 from fastswitch.server.program import Program, ProgramStore
 from fastswitch.server.schema import build_schema
 from fastswitch.server.service import P4RuntimeServer
@@ -39,7 +41,7 @@ def compiled(source: Path) -> tuple[p4i.P4Info, bytes]:
     import p4front
 
     result = p4front.compile_file(source)
-    return result.p4info, result.json
+    return result.p4info, result.json_text.encode()
 
 
 def _by_p4c(p4c: str, source: Path) -> tuple[p4i.P4Info, bytes]:
@@ -161,6 +163,14 @@ def modify(entry: p4r.TableEntry) -> p4r.Update:
 
 def delete(entry: p4r.TableEntry) -> p4r.Update:
     return update(DELETE, table_entry=entry)
+
+
+@contextmanager
+def refused(code: int, text: str) -> Iterator[None]:
+    """What runs inside is refused with this code and text."""
+    with pytest.raises(P4RuntimeError, match=text) as caught:
+        yield
+    assert caught.value.code == code
 
 
 def read(state: PipelineState, **entity: Any) -> list[Any]:

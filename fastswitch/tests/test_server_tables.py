@@ -19,6 +19,7 @@ from fastswitch.tests.server_kit import (
     program,
     range_,
     read,
+    refused,
     ternary,
 )
 
@@ -31,11 +32,6 @@ def _names():
 @pytest.fixture(name="state")
 def _state():
     return new_state()
-
-
-def refused(code, text):
-    """The write is refused with this code and text."""
-    return pytest.raises(P4RuntimeError, match=text, check=lambda error: error.code == code)
 
 
 def in_engine(state, table):
@@ -500,7 +496,7 @@ def test_idle_timeouts(state, n):
     state.engine.fabric.now_ns = 6_000
     assert table.expired() == [entry]
     assert table.expired() == []  # the timer starts again
-    (handle,) = (h for entries in state.engine.entries.values() for h, (key, _) in entries.items() if key[0][-1:] == b"\x01" and len(key[0]) == 6)  # fmt: skip
+    handle = table.find(entry).handle
     state.engine.last_hit[handle] = 6_500
     state.engine.fabric.now_ns = 7_100
     assert table.expired() == []

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from mininet.log import lg  # noqa: E402
 
 from mininet_topos.fattree import fattree  # noqa: E402
 from mininet_topos.network import LabNetwork  # noqa: E402
-from mininet_topos.system import LAB_GROUP, NetworkError, ip_batch  # noqa: E402
+from mininet_topos.system import LAB_GROUP, NetworkError, ip_batch, network_namespace  # noqa: E402
 from mininet_topos.tests.examples import dumbbell  # noqa: E402
 from mininet_topos.topology import Link, Node, Topology  # noqa: E402
 
@@ -54,7 +55,7 @@ def nothing_left():
 
 
 @needs_root
-@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.usefixtures("only_network", "nothing_left")
 class TestUp:
     def test_hosts_are_set_up(self, tmp_path):
         with network(tmp_path) as net:
@@ -118,6 +119,26 @@ class TestUp:
         net.stop()
         net.stop()
         assert not any(Path("/proc", str(pid)).exists() for pid in pids)
+
+    def test_stop_ends_what_outlives_the_hosts_shells(self, tmp_path):
+        net = network(tmp_path)
+        net.start()
+        net["h1"].cmd("setsid nohup sleep 1000 > /dev/null 2>&1 &")
+        stubborn = "import signal, time; signal.signal(15, 1); print('ready', flush=True); time.sleep(1000)"
+        h2 = net["h2"].popen([sys.executable, "-c", stubborn])
+        assert h2.stdout.readline() == b"ready\n"
+        pids = [int(word) for word in net["h1"].cmd("pgrep --ns $$ --nslist net sleep").split()]
+        assert len(pids) == 1
+        net.stop()
+        assert network_namespace(pids[0]) is None  # gone, or a zombie that nobody waits for
+        h2.communicate()
+        assert h2.returncode == -signal.SIGKILL
+
+    def test_a_host_s_shell_that_was_killed_is_named(self, tmp_path):
+        with network(tmp_path) as net:
+            os.kill(net["h1"].pid, signal.SIGKILL)
+            with pytest.raises(NetworkError, match="h1: its shell has ended"):
+                net["h1"].cmd("true")
 
     def test_two_runs_one_after_the_other(self, tmp_path):
         for _ in range(2):

@@ -29,6 +29,18 @@ def test_host_knows_its_gateway():
     assert [host.name for host in topology.hosts_of("s1")] == ["h1", "h2"]
 
 
+def test_links_that_failed_are_left_out():
+    topology = fattree(4, 10**9, 1000)
+    (failed,) = topology.links_between("s5", "s13")
+    left = topology.without([failed])
+    assert left.links_between("s13", "s5") == ()
+    assert len(left.links) == len(topology.links) - 1 and left.nodes == topology.nodes
+    assert left.path_rtt_ns("h1", "h3", 1000) == topology.path_rtt_ns("h1", "h3", 1000)
+    assert topology.links_between("s1", "s2") == ()
+    with pytest.raises(TopologyError, match=r"nodes\[20\]: host 'h1' has no link to a switch"):
+        topology.without(topology.links_between("h1", "s13"))
+
+
 @given(random_topologies())
 def test_json_round_trip(topology):
     assert Topology.from_json(topology.to_json()) == topology

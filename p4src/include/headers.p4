@@ -34,8 +34,6 @@ enum bit<2> ecn_t {
 }
 
 const l4_port_t ROCEV2_UDP_PORT = 4791;      // IBTA Annex A17.9.2
-@noWarn("unused") const bit<16> ROCEV2_DEFAULT_PKEY = 0xffff;
-@noWarn("unused") const bit<16> ICRC_BYTES = 4;                // trails every RoCEv2 packet; not a P4 header
 
 // IBTA vol. 1, table 38: service type in the upper three bits (000 = reliable connection).
 enum bit<8> bth_opcode_t {
@@ -80,9 +78,6 @@ enum bit<8> nak_code_t {
     REMOTE_OPERATIONAL_ERROR = 3,
     INVALID_RD_REQUEST       = 4
 }
-
-// An ACK that grants no end-to-end credits (IBTA vol. 1, 9.7.7.2.1): "invalid" credit count.
-@noWarn("unused") const bit<8> AETH_CREDITS_INVALID = 0x1f;
 
 header ethernet_t {
     mac_addr_t   dst_addr;

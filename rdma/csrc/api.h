@@ -41,7 +41,7 @@ int rdma_host_stats(struct rdma_engine *e, uint32_t slot, struct rdma_host_stats
 int rdma_host_event(struct rdma_engine *e, uint32_t slot, unsigned event, uint64_t *out);
 
 struct rdma_nic_totals {
-	uint64_t frames, ce_marked, bytes_placed, replies_sent, replies_lost;
+	uint64_t ce_marked, bytes_placed, replies_sent, replies_lost;
 };
 
 int rdma_host_totals(struct rdma_engine *e, uint32_t slot, struct rdma_nic_totals *out);
@@ -109,7 +109,7 @@ struct rdma_write {
 	int signaled;
 };
 
-/* -ENOMEM: the send queue or the completion queue is full; -ENOTCONN: not in RTS. */
+/* -ENOMEM: the send queue or the completion queue is full; -ENOTCONN: not yet in RTS. */
 int rdma_qp_post_write(struct rdma_engine *e, uint32_t qpn, const struct rdma_write *write);
 
 struct rdma_qp_stats {

@@ -12,8 +12,8 @@
 #include "private.h"
 
 #define NANOSECONDS      1000000000ll
-#define BURST_NS         100000 /* the pacer makes up for wake-ups that come this late ... */
-#define BURST_MIN_BITS   (2 * 8 * (int64_t)RDMA_FRAME_ROOM / 2)
+#define BURST_NS         100000                      /* the pacer makes up for wake-ups that come this late */
+#define BURST_MIN_BITS   (8 * (int64_t)RDMA_FRAME_ROOM) /* but lets at least one largest frame go */
 #define BLOCKED_RETRY_NS 50000
 #define SEND_BUFFER      (8 << 20)
 
@@ -113,7 +113,7 @@ int rdma_host_totals(struct rdma_engine *e, uint32_t slot, struct rdma_nic_total
 		return -EINVAL;
 	c = &e->counters[slot];
 	*out = (struct rdma_nic_totals){
-		.frames = c->frames, .ce_marked = c->ce_marked, .bytes_placed = c->bytes_placed,
+		.ce_marked = c->ce_marked, .bytes_placed = c->bytes_placed,
 		.replies_sent = c->replies_sent, .replies_lost = c->replies_lost,
 	};
 	return 0;

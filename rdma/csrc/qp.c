@@ -404,8 +404,10 @@ int rdma_qp_to_error(struct rdma_engine *e, uint32_t qpn)
 
 	rdma_lock(e);
 	qp = rdma_qp_find(e, qpn);
-	if (qp)
+	if (qp) {
+		rdma_qp_take_news(qp, rdma_now());
 		rdma_qp_fail(qp, RDMA_WR_FLUSH_ERR);
+	}
 	rdma_unlock(e);
 	return qp ? 0 : -ENOENT;
 }
@@ -428,7 +430,9 @@ static int post(struct rdma_engine *e, struct rdma_qp *qp, const struct rdma_wri
 
 	if (!qp)
 		return -ENOENT;
-	if (qp->nic->config.state != WIRE_QP_STATE_RTS)
+	if (qp->nic->config.state == WIRE_QP_STATE_ERROR)
+		rdma_qp_take_news(qp, rdma_now());
+	else if (qp->nic->config.state != WIRE_QP_STATE_RTS)
 		return -ENOTCONN;
 	if (write->length > NIC_MESSAGE_MAX - 1 || write->arena_offset > e->maps.arena_bytes ||
 	    write->length > e->maps.arena_bytes - write->arena_offset)
@@ -442,7 +446,11 @@ static int post(struct rdma_engine *e, struct rdma_qp *qp, const struct rdma_wri
 	qp->posted += wr->packets;
 	qp->wr_count++;
 	qp->cq->reserved++;
-	rdma_qp_set_busy(qp);
+	/* What is posted in ERROR completes at once (IBTA vol. 1, section 10.3.1). */
+	if (qp->nic->config.state == WIRE_QP_STATE_ERROR)
+		rdma_qp_fail(qp, RDMA_WR_FLUSH_ERR);
+	else
+		rdma_qp_set_busy(qp);
 	return 0;
 }
 

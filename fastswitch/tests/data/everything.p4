@@ -220,15 +220,15 @@ control ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     @max_group_size(8)
-    action_selector(HashAlgorithm.crc16, 32, 16) selector;
+    action_selector(HashAlgorithm.crc16, 32, 16) next_hops;
     table selector_table {
         key = {
             hdr.ipv4.dst_addr : lpm;
             hdr.ipv4.src_addr : selector;
-            hdr.ipv4.dst_addr : selector;
+            hdr.ipv4.protocol : selector;
         }
         actions = { rewrite; forward; NoAction; }
-        implementation = selector;
+        implementation = next_hops;
     }
 
     apply {

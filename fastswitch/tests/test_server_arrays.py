@@ -1,0 +1,257 @@
+"""Counters, meters, registers, multicast groups, clone sessions, digest configurations."""
+
+import pytest
+from finsy.proto import p4d, p4r, rpc_code
+
+from fastswitch.tests.server_kit import DELETE, INSERT, MODIFY, names, new_state, program, read, refused, update
+
+
+@pytest.fixture(name="n")
+def _names():
+    return names()
+
+
+@pytest.fixture(name="state")
+def _state():
+    return new_state()
+
+
+def cell(index):
+    return p4r.Index(index=index)
+
+
+def engine_index(kind, name):
+    return next(array.index for array in getattr(program().code, kind) if array.name == f"ingress.{name}")
+
+
+def test_counters(state, n):
+    port_counter = n.ids["port_counter"]
+    data = p4r.CounterData(byte_count=64, packet_count=1)
+    written = p4r.CounterEntry(counter_id=port_counter, index=cell(3), data=data)
+    state.write(update(MODIFY, counter_entry=written))
+    assert state.engine.counters == {(engine_index("counters", "port_counter"), 3): (1, 64)}
+    assert read(state, counter_entry=p4r.CounterEntry(counter_id=port_counter, index=cell(3))) == [written]
+    for query in (p4r.CounterEntry(), p4r.CounterEntry(counter_id=port_counter)):
+        found = read(state, counter_entry=query)
+        assert [entry.index.index for entry in found] == list(range(16))
+        assert found[3] == written
+    state.write(update(MODIFY, counter_entry=p4r.CounterEntry(counter_id=port_counter, data=p4r.CounterData())))
+    assert set(state.engine.counters.values()) == {(0, 0)}
+    state.write(
+        update(MODIFY, counter_entry=p4r.CounterEntry(counter_id=port_counter, index=cell(1)))
+    )  # no data: nothing
+
+
+def test_indexed_entities_refuse(state, n):
+    meter = p4r.MeterEntry(meter_id=n.ids["port_meter"])
+    register = p4r.RegisterEntry(register_id=n.ids["words"])
+    counter = p4r.CounterEntry(counter_id=n.ids["port_counter"])
+    for field, entry, size in (
+        ("counter_entry", counter, 16),
+        ("meter_entry", meter, 8),
+        ("register_entry", register, 32),
+    ):
+        for kind in (INSERT, DELETE):
+            with refused(rpc_code.INVALID_ARGUMENT, "take MODIFY only, not (INSERT|DELETE)"):
+                state.write(update(kind, **{field: entry}))
+        entry.index.index = -1
+        with refused(rpc_code.INVALID_ARGUMENT, "index -1 is negative"):
+            read(state, **{field: entry})
+        entry.index.index = size
+        with refused(rpc_code.OUT_OF_RANGE, f"index {size} is not below its size {size}"):
+            read(state, **{field: entry})
+        with refused(rpc_code.OUT_OF_RANGE, f"index {size} is not below its size {size}"):
+            state.write(update(MODIFY, **{field: entry}))
+    with refused(rpc_code.INVALID_ARGUMENT, "no counter has id .*: it is a meter 'ingress.port_meter'"):
+        read(state, counter_entry=p4r.CounterEntry(counter_id=n.ids["port_meter"]))
+    with refused(rpc_code.INVALID_ARGUMENT, "counters are not negative"):
+        bad = p4r.CounterEntry(counter_id=n.ids["port_counter"], index=cell(0), data=p4r.CounterData(packet_count=-1))
+        state.write(update(MODIFY, counter_entry=bad))
+
+
+def test_meters(state, n):
+    config = p4r.MeterConfig(cir=1_000, cburst=100, pir=2_000, pburst=200)
+    written = p4r.MeterEntry(meter_id=n.ids["port_meter"], index=cell(2), config=config)
+    state.write(update(MODIFY, meter_entry=written))
+    assert state.engine.meters == {(engine_index("meters", "port_meter"), 2): (1_000, 100, 2_000, 200)}
+    found = read(state, meter_entry=p4r.MeterEntry())
+    assert [entry.HasField("config") for entry in found] == [i == 2 for i in range(8)]
+    assert found[2] == written
+    state.write(update(MODIFY, meter_entry=p4r.MeterEntry(meter_id=n.ids["port_meter"], index=cell(2))))
+    assert state.engine.meters == {}
+    with refused(rpc_code.INVALID_ARGUMENT, "meter: pburst -1 is negative"):
+        bad = p4r.MeterEntry(meter_id=n.ids["port_meter"], config=p4r.MeterConfig(pburst=-1))
+        state.write(update(MODIFY, meter_entry=bad))
+    with refused(rpc_code.UNIMPLEMENTED, "do not count their colors"):
+        read(state, meter_entry=p4r.MeterEntry(meter_id=n.ids["port_meter"], counter_data=p4r.MeterCounterData()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "padded"),
+    [
+        ("words", b"\x01\x02", b"\0\0\x01\x02"),
+        ("words", b"\0", b"\0\0\0\0"),
+        ("wide", b"\x01" + bytes(15), b"\x01" + bytes(15)),
+        ("signed", b"\xff", b"\xff\xff"),
+        ("signed", b"\x7f\xff", b"\x7f\xff"),
+    ],
+)
+def test_registers(state, n, name, value, padded):
+    data = p4d.P4Data(bitstring=value)
+    written = p4r.RegisterEntry(register_id=n.ids[name], index=cell(1), data=data)
+    state.write(update(MODIFY, register_entry=written))
+    assert state.engine.registers == {(engine_index("registers", name), 1): padded}
+    assert read(state, register_entry=p4r.RegisterEntry(register_id=n.ids[name], index=cell(1))) == [written]
+    everything = read(state, register_entry=p4r.RegisterEntry(register_id=n.ids[name]))
+    assert everything[1] == written
+    assert everything[0].data.bitstring == b"\0"
+
+
+def test_all_cells_of_a_register_are_written_without_an_index(state, n):
+    state.write(
+        update(MODIFY, register_entry=p4r.RegisterEntry(register_id=n.ids["words"], data=p4d.P4Data(bitstring=b"\7")))
+    )
+    assert len(state.engine.registers) == 32
+    assert len(read(state, register_entry=p4r.RegisterEntry())) == 32 + 4 + 4
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (p4d.P4Data(bitstring=b"\x01\0\0\0\0"), "out of range of 32 bits"),
+        (p4d.P4Data(bitstring=b""), "the value is empty"),
+        (p4d.P4Data(bool=True), "the value must be a bitstring, not bool"),
+        (p4d.P4Data(), "the value must be a bitstring, not empty"),
+        (None, "data must be set"),
+    ],
+)
+def test_registers_refuse_other_types(state, n, data, text):
+    with refused(rpc_code.INVALID_ARGUMENT, text):
+        state.write(
+            update(MODIFY, register_entry=p4r.RegisterEntry(register_id=n.ids["words"], index=cell(0), data=data))
+        )
+
+
+# Packet replication
+
+
+def multicast(group_id, *replicas, **fields):
+    group = p4r.MulticastGroupEntry(multicast_group_id=group_id, replicas=replicas, **fields)
+    return {"packet_replication_engine_entry": p4r.PacketReplicationEngineEntry(multicast_group_entry=group)}
+
+
+def clone(session_id, *replicas, **fields):
+    session = p4r.CloneSessionEntry(session_id=session_id, replicas=replicas, **fields)
+    return {"packet_replication_engine_entry": p4r.PacketReplicationEngineEntry(clone_session_entry=session)}
+
+
+def replica(port, instance=0):
+    return p4r.Replica(port=port, instance=instance)
+
+
+def test_multicast_groups(state):
+    group = multicast(1, replica(b"\x01", 5), p4r.Replica(egress_port=2, instance=6), metadata=b"m")
+    state.write(update(INSERT, **group))
+    assert state.engine.multicast == {1: [(1, 5), (2, 6)]}
+    for query in (multicast(0), multicast(1)):
+        assert read(state, **query) == [group["packet_replication_engine_entry"]]
+    with refused(rpc_code.ALREADY_EXISTS, "multicast group 1 already exists"):
+        state.write(update(INSERT, **group))
+    state.write(update(MODIFY, **multicast(1, replica(b"\0\x03"))))
+    assert read(state, **multicast(1)) == [multicast(1, replica(b"\x03"))["packet_replication_engine_entry"]]
+    state.write(update(DELETE, **multicast(1)))
+    assert state.engine.multicast == {}
+    for kind in (MODIFY, DELETE):
+        with refused(rpc_code.NOT_FOUND, "multicast group 1 does not exist"):
+            state.write(update(kind, **multicast(1)))
+
+
+def test_clone_sessions(state):
+    session = clone(100, replica(b"\x01"), packet_length_bytes=64)
+    state.write(update(INSERT, **session))
+    assert state.engine.clones == {100: ([(1, 0)], 64)}
+    assert read(state, **clone(0)) == [session["packet_replication_engine_entry"]]
+    with refused(rpc_code.UNIMPLEMENTED, "classes of service are not supported"):
+        state.write(update(MODIFY, **clone(100, class_of_service=1)))
+    state.write(update(DELETE, **clone(100)))
+    assert state.engine.clones == {}
+
+
+@pytest.mark.parametrize("make", [multicast, clone])
+def test_replication_refuses(state, make):
+    for number in (0, 32_768):
+        with refused(rpc_code.INVALID_ARGUMENT, f"id {number} is not within 1..32767"):
+            state.write(update(INSERT, **make(number)))
+    with refused(rpc_code.INVALID_ARGUMENT, "port 512 is above 511"):
+        state.write(update(INSERT, **make(1, replica(b"\x02\0"))))
+    with refused(rpc_code.INVALID_ARGUMENT, "a replica has no port"):
+        state.write(update(INSERT, **make(1, p4r.Replica(instance=1))))
+    with refused(rpc_code.INVALID_ARGUMENT, "instance 65536 is above 65535"):
+        state.write(update(INSERT, **make(1, replica(b"\x01", 65_536))))
+    with refused(rpc_code.INVALID_ARGUMENT, "port 1 with instance 2 is given twice"):
+        state.write(update(INSERT, **make(1, replica(b"\x01", 2), replica(b"\0\x01", 2))))
+    with refused(rpc_code.UNIMPLEMENTED, "backup replicas are not supported"):
+        state.write(update(INSERT, **make(1, p4r.Replica(port=b"\1", backup_replicas=[p4r.BackupReplica(port=b"\2")]))))
+    with refused(rpc_code.INVALID_ARGUMENT, "is either a multicast group or a clone session"):
+        state.write(update(INSERT, packet_replication_engine_entry=p4r.PacketReplicationEngineEntry()))
+
+
+# Digests
+
+MS = 1_000_000
+
+
+def digest_state(state, n, **fields):
+    entry = p4r.DigestEntry(digest_id=n.ids["learn_t"], config=p4r.DigestEntry.Config(**fields))
+    state.write(update(INSERT, digest_entry=entry))
+    return state.digests[n.ids["learn_t"]]
+
+
+def sample(number):
+    return bytes(5) + bytes([number]) + b"\0\x03"
+
+
+def test_digests_are_enabled_and_disabled(state, n):
+    learn = n.ids["learn_t"]
+    assert state.digests[learn].sample(sample(1), 0) is None  # not enabled
+    digest_state(state, n, max_list_size=1)
+    with refused(rpc_code.ALREADY_EXISTS, "digest 'learn_t' is already enabled"):
+        digest_state(state, n)
+    (entry,) = read(state, digest_entry=p4r.DigestEntry())
+    assert entry.config.max_list_size == 1
+    state.write(update(DELETE, digest_entry=p4r.DigestEntry(digest_id=learn)))
+    assert read(state, digest_entry=p4r.DigestEntry(digest_id=learn)) == []
+    for kind in (MODIFY, DELETE):
+        with refused(rpc_code.NOT_FOUND, "digest 'learn_t' is not enabled"):
+            state.write(update(kind, digest_entry=p4r.DigestEntry(digest_id=learn)))
+
+
+def test_a_digest_list_has_the_fields_as_the_program_names_them(state, n):
+    digest = digest_state(state, n, max_list_size=1)
+    message = digest.sample(sample(7), 0)
+    assert message.digest_id == n.ids["learn_t"]
+    (data,) = message.data
+    assert [member.bitstring for member in data.struct.members] == [b"\x07", b"\x03"]
+
+
+def test_digests_are_buffered_until_the_list_is_full_or_old(state, n):
+    digest = digest_state(state, n, max_list_size=3, max_timeout_ns=10 * MS)
+    assert digest.sample(sample(1), 0) is None
+    assert digest.sample(sample(1), 1) is None  # the same again is not counted
+    assert digest.sample(sample(2), 2) is None
+    assert len(digest.sample(sample(3), 3).data) == 3
+    assert digest.sample(sample(4), 4) is None
+    assert digest.tick(5 * MS) is None
+    assert len(digest.tick(11 * MS).data) == 1
+
+
+def test_digests_are_not_repeated_until_acknowledged(state, n):
+    digest = digest_state(state, n, max_list_size=1, ack_timeout_ns=100 * MS)
+    first = digest.sample(sample(1), 0)
+    assert digest.sample(sample(1), 1) is None
+    digest.acknowledge(first.list_id)
+    second = digest.sample(sample(1), 2)
+    assert second.list_id != first.list_id
+    assert digest.sample(sample(1), 3) is None
+    assert digest.tick(101 * MS) is None  # the acknowledgement did not come in time
+    assert digest.sample(sample(1), 102 * MS) is not None

@@ -1,0 +1,223 @@
+"""A small laboratory: two hosts in namespaces of their own, a forwarder that can misbehave between them, the daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, ProtectionDomain, QueuePair, Write, connect
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+_numbers = itertools.count()
+_SOL_PACKET, _PACKET_IGNORE_OUTGOING, _ETH_P_ALL = 263, 23, 3
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+@dataclass
+class Link:
+    """What the forwarder does to RoCEv2 frames (the others pass)."""
+
+    loss: float = 0.0
+    repeat: float = 0.0
+    reorder: float = 0.0
+    mark: float = 0.0
+    seed: int = 1
+    seen: int = 0
+    dropped: int = 0
+
+
+class Forwarder(threading.Thread):
+    """Joins two interfaces of our namespace, frame by frame."""
+
+    def __init__(self, interfaces: tuple[str, str], link: Link) -> None:
+        super().__init__(daemon=True)
+        self._sockets = [self._open(name) for name in interfaces]
+        self._link = link
+        self._chance = random.Random(link.seed)
+        self._stop_read, self._stop_write = os.pipe()
+
+    @staticmethod
+    def _open(interface: str) -> socket.socket:
+        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
+        opened.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        opened.bind((interface, 0))
+        opened.setblocking(False)
+        return opened
+
+    def _treat(self, frame: bytes) -> list[bytes]:
+        link, chance = self._link, self._chance.random
+        if frame[12:14] != b"\x08\x00" or frame[23] != 17:
+            return [frame]
+        link.seen += 1
+        if chance() < link.loss:
+            link.dropped += 1
+            return []
+        if chance() < link.mark and frame[15] & 3:
+            frame = self._mark(frame)
+        return [frame, frame] if chance() < link.repeat else [frame]
+
+    @staticmethod
+    def _mark(frame: bytes) -> bytes:
+        """ECN CE, with the checksum updated as RFC 1624 has it."""
+        new = bytearray(frame)
+        new[15] |= 3
+        total = (~int.from_bytes(frame[24:26], "big") & 0xFFFF) + (new[15] - frame[15])
+        new[24:26] = (~((total & 0xFFFF) + (total >> 16)) & 0xFFFF).to_bytes(2, "big")
+        return bytes(new)
+
+    def run(self) -> None:
+        other = {self._sockets[0]: self._sockets[1], self._sockets[1]: self._sockets[0]}
+        while True:
+            ready, _, _ = select.select([*self._sockets, self._stop_read], [], [])
+            if self._stop_read in ready:
+                return
+            for source in ready:
+                batch: list[bytes] = []
+                with contextlib.suppress(BlockingIOError):
+                    while len(batch) < 32:
+                        batch += self._treat(source.recv(4096))
+                for index in range(len(batch) - 1):
+                    if self._chance.random() < self._link.reorder:
+                        batch[index], batch[index + 1] = batch[index + 1], batch[index]
+                for frame in batch:
+                    with contextlib.suppress(BlockingIOError, OSError):
+                        other[source].send(frame)
+
+    def stop(self) -> None:
+        os.write(self._stop_write, b"x")
+        self.join()
+        for opened in self._sockets:
+            opened.close()
+        os.close(self._stop_read)
+        os.close(self._stop_write)
+
+
+@dataclass
+class Lab:
+    folder: Path
+    daemon: subprocess.Popen[str]
+    namespaces: tuple[str, str]
+    peers: tuple[str, str] | None
+    devices: list[Device] = field(default_factory=list)
+
+    def device(self, host: int) -> Device:
+        self.devices.append(Device.open(self.socket(host)))
+        return self.devices[-1]
+
+    def socket(self, host: int) -> Path:
+        return self.folder / f"h{host}.rdma.sock"
+
+    def pair(self, length: int, psns: tuple[int, int] = (0, 0), **rts: Any) -> Pair:
+        return Pair(self.device(1), self.device(2), length, psns, rts)
+
+    def xdp_attached(self) -> list[bool]:
+        shown = [
+            subprocess.run(["ip", "-n", name, "link", "show", "v0"], capture_output=True, text=True, check=True)
+            for name in self.namespaces
+        ]
+        return ["xdp" in result.stdout for result in shown]
+
+
+class Pair:
+    """A region and a connected queue pair at each of two hosts."""
+
+    def __init__(self, one: Device, other: Device, length: int, psns: tuple[int, int], rts: dict[str, Any]) -> None:
+        self.devices = (one, other)
+        pds: list[ProtectionDomain] = [device.alloc_pd() for device in self.devices]
+        access = Access.LOCAL_WRITE | Access.REMOTE_WRITE
+        self.regions: list[MemoryRegion] = [pd.reg_mr(length, access) for pd in pds]
+        self.cqs: list[CompletionQueue] = [device.create_cq() for device in self.devices]
+        self.qps: list[QueuePair] = [pd.create_qp(cq) for pd, cq in zip(pds, self.cqs, strict=True)]
+        self.pds = pds
+        connect(self.qps[0], self.qps[1], psns, **rts)
+
+    def write(self, sender: int = 0, **changes: Any) -> Write:
+        here, there = self.regions[sender], self.regions[1 - sender]
+        return Write(**{"wr_id": 1, "mr": here, "remote_addr": there.addr, "rkey": there.rkey, **changes})
+
+
+def _daemon(folder: Path, config: dict[str, Any]) -> subprocess.Popen[str]:
+    path = folder / "nic.json"
+    path.write_text(json.dumps(config))
+    command = [sys.executable, "-m", "rdma.daemon", "--config", str(path), "--exit-with-parent"]
+    daemon = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert daemon.stdout
+    if daemon.stdout.readline() != "ready\n":
+        daemon.stdout.close()
+        raise RuntimeError(f"the daemon ended with {daemon.wait()}")
+    return daemon
+
+
+@contextlib.contextmanager
+def lab(folder: Path, link: Link | None = None, rate_bps: int = 0, **config: Any) -> Iterator[Lab]:
+    """Two hosts, joined directly (link None) or by a forwarder in our own namespace."""
+    name = f"plait-t{os.getpid()}-{next(_numbers)}"
+    spaces = (f"{name}a", f"{name}b")
+    macs = ("02:00:00:00:01:01", "02:00:00:00:01:02")
+    peers = (f"pt{os.getpid() % 10**7}x{next(_numbers)}", f"pt{os.getpid() % 10**7}x{next(_numbers)}") if link else None
+    forwarder = daemon = None
+    made: Lab | None = None
+    try:
+        for space in spaces:
+            ip("netns", "add", space)
+        if peers:
+            for space, mac, peer in zip(spaces, macs, peers, strict=True):
+                ip("link", "add", "v0", "netns", space, "address", mac, "type", "veth", "peer", "name", peer)
+                ip("link", "set", peer, "up")
+        else:
+            veth = ["type", "veth", "peer", "name", "v0", "netns", spaces[1], "address", macs[1]]
+            ip("link", "add", "v0", "netns", spaces[0], "address", macs[0], *veth)
+        for space in spaces:
+            ip("-n", space, "link", "set", "v0", "up")
+        hosts = [
+            {"name": f"h{i + 1}", "netns": spaces[i], "interface": "v0", "ipv4": f"10.9.0.{i + 1}", "mac": macs[i]}
+            for i in range(2)
+        ]
+        for host in hosts:
+            host["rate_bps"] = rate_bps  # type: ignore[assignment]
+        daemon = _daemon(folder, {"hosts": hosts, "run_dir": str(folder), "memory_bytes": 32 << 20, **config})
+        if peers and link:
+            forwarder = Forwarder(peers, link)
+            forwarder.start()
+        made = Lab(folder, daemon, spaces, peers)
+        yield made
+    finally:
+        for device in made.devices if made else []:
+            device.close()
+        if daemon:
+            if daemon.poll() is None:
+                daemon.send_signal(signal.SIGTERM)
+            daemon.wait(10)
+            assert daemon.stdout
+            daemon.stdout.close()
+        if forwarder:
+            forwarder.stop()
+        for space in spaces:
+            subprocess.run(["ip", "netns", "del", space], capture_output=True)
+
+
+def eventually(condition: Any, seconds: float = 3.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return bool(condition())

@@ -1,0 +1,46 @@
+"""The frames that the transmit engine builds, against scapy."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ebpf.loader import ROOT
+from ebpf.tests import packets as p
+from rdma import build
+
+ffi, lib = build.ENGINE.load(ROOT)
+ENDS = p.ENDS
+STARTS = (p.WRITE_FIRST, p.WRITE_ONLY)
+
+
+def _ip(text: str) -> int:
+    return int.from_bytes(bytes(map(int, text.split("."))), "big")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    opcode=st.sampled_from([p.WRITE_FIRST, p.WRITE_MIDDLE, p.WRITE_LAST, p.WRITE_ONLY]),
+    psn=st.integers(0, (1 << 24) - 1),
+    qpn=st.integers(1, (1 << 24) - 1),
+    ask=st.booleans(),
+    va=st.integers(0, (1 << 64) - 1),
+    rkey=st.integers(0, (1 << 32) - 1),
+    length=st.integers(0, (1 << 31) - 1),
+    body=st.binary(max_size=300) | st.just(bytes(1024)),
+    port=st.integers(1, 65535),
+)
+def test_a_frame_is_scapys(
+    opcode: int, psn: int, qpn: int, ask: bool, va: int, rkey: int, length: int, body: bytes, port: int
+) -> None:
+    path = ffi.new("struct rdma_qp_path *")
+    path.remote_qpn, path.remote_ip, path.udp_source_port, path.pkey = qpn, _ip(ENDS.dst_ip), port, 0xFFFF
+    path.remote_mac = list(bytes.fromhex(ENDS.dst_mac.replace(":", "")))
+    frame = ffi.new("uint8_t[4224]")
+    size = lib.rdma_frame_example(
+        *(path, bytes.fromhex(ENDS.src_mac.replace(":", "")), _ip(ENDS.src_ip), psn, opcode, ask, va, rkey, length),
+        *(body, len(body), frame, 4224),
+    )
+    extension = p.reth(va, rkey, length) if opcode in STARTS else b""
+    ends = p.with_ends(src_port=port)
+    assert bytes(ffi.buffer(frame, size)) == p.frame(opcode, psn, qpn, body, extension, ends=ends, ackreq=int(ask))
