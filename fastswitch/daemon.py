@@ -47,7 +47,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     for note in options.notes:
         print(f"plait-switch: {note}", file=sys.stderr)
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its C core writes to stderr what is reported here anyway
     if options.die_with_parent:
         _die_with_parent()
     try:

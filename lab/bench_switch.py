@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from finsy.proto import p4r
+
 import engine
 import engine.bench
 from controller.control import Program, install, read_schema
@@ -26,7 +28,6 @@ from controller.routes import ecmp_entries
 from controller.targets import Target
 from fastswitch.server.device import Device
 from fastswitch.server.program import ProgramStore
-from finsy.proto import p4r
 from lab import bench_frames
 from lab.compiling import CompiledProgram, compile_program
 from lab.config import DEFAULT_PROGRAM
@@ -54,7 +55,7 @@ def run(seconds: float, talk: Callable[[str], None]) -> dict[str, Any]:
         talk(f"veth, {_ROUNDS} rounds of {seconds:g} s each …")
         # In a namespace that ends with its process, so that nothing can stay behind.
         command = ["unshare", "--net", sys.executable, "-m", "lab.bench_switch", str(seconds), folder]
-        child = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        child = subprocess.run(command, capture_output=True, text=True, check=False)
         if child.returncode != 0:
             reason = child.stderr.strip().splitlines()[-1:] or ["no message"]
             raise MissingFeatureError(f"the veth measurement failed: {reason[0]}")
@@ -72,9 +73,8 @@ def explain(result: dict[str, Any]) -> str:
     if veth["bmv2_pps"] is None:
         lines.append("    BMv2                     simple_switch_grpc is not on PATH")
     else:
-        lines.append(
-            f"    BMv2                     {veth['bmv2_pps']:12,.0f} packets/s; plait-switch is {veth['bmv2_ratio']:.1f} x"
-        )
+        lines.append(f"    BMv2                     {veth['bmv2_pps']:12,.0f} packets/s")
+        lines.append(f"    plait-switch is {veth['bmv2_ratio']:.1f} x BMv2")
     hops = memory["packet_hops_per_s"]
     lines.append(f"  over memory links, 20 switches, one thread, virtual time: {hops:,.0f} packet-hops/s")
     return "\n".join(lines)
@@ -102,7 +102,9 @@ def _memory_hops(program: CompiledProgram) -> float:
                 attached = topology.host_port(host.name)
                 frame = bench_frames.write_packet(host, peer, topology.gateway_mac(host.name), _FRAME_BYTES)
                 count = _HOPS // (5 * len(hosts))
-                switches[attached.node.name].generate(attached.node_port, frame, count, interval_ns=100, start_ns=fabric.now_ns)
+                switches[attached.node.name].generate(
+                    attached.node_port, frame, count, interval_ns=100, start_ns=fabric.now_ns
+                )
             rates.append(engine.bench.hops_per_second(fabric).per_second)
     return statistics.median(rates)
 
@@ -168,7 +170,9 @@ def _measure(seconds: float, folder: Path) -> dict[str, float | None]:
             flags = ["--device-id", str(target.device_id), "--no-p4", "-i", f"1@{ends.a1}", "-i", f"2@{ends.b0}"]
             with (folder / f"{name}.log").open("wb") as log:
                 children.append(
-                    subprocess.Popen([*command, *flags, "--", "--grpc-server-addr", target.address], stdout=log, stderr=log)
+                    subprocess.Popen(
+                        [*command, *flags, "--", "--grpc-server-addr", target.address], stdout=log, stderr=log
+                    )
                 )
             asyncio.run(_install_patiently(topology, target, program))
         for _ in range(_ROUNDS):

@@ -67,7 +67,9 @@ def demo(
     target: TargetOption = "plait",
     program: ProgramOption = None,
     seed: SeedOption = 1,
-    out: Annotated[Path | None, typer.Option(help="Folder in which the results folder is made.  [default: out]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder in which the results folder is made.  [default: out]")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """A fat-tree of P4 switches carries RDMA WRITEs between XDP hosts; proves the bytes equal.
@@ -118,13 +120,16 @@ def launch(
 
     from lab.config import LabConfig
     from lab.emulation import Emulation
+    from mininet_topos.topology import interface_name
 
     config = LabConfig.from_options(
         kind=topology, k=k, rate=rate, delay=delay, loss=loss, links=links, target=target, program=program, seed=seed,
         nic_memory_bytes=nic_memory * 10**6,
     )  # fmt: skip
     with Emulation(config, talk) as lab:
-        talk("from another terminal: plait table list s1 | plait shell s1 | tcpdump -i s13-eth1; `exit` ends the laboratory")
+        first = lab.topology.host_port(lab.topology.hosts[0].name)
+        interface = interface_name(first.node.name, first.node_port)
+        talk(f"from another terminal: plait table list s1, plait shell s1, tcpdump -ni {interface}; `exit` ends it all")
         CLI(lab.network)
 
 
@@ -153,9 +158,7 @@ def inspect(
     from lab import inspect as inspection
 
     arguments = [str(file), *(["--count", str(count)] if count is not None else [])]
-    raise typer.Exit(
-        inspection.main(arguments + ["--summary"] * summary + ["--json"] * as_json)
-    )
+    raise typer.Exit(inspection.main(arguments + ["--summary"] * summary + ["--json"] * as_json))
 
 
 @app.command(

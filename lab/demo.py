@@ -20,6 +20,7 @@ from mininet_topos.topology import Topology
 from rdma.protocol import MESSAGE_MAX
 from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, Write
 
+
 @dataclass(frozen=True, slots=True)
 class DemoResult:
     transfers: list[TransferRecord]

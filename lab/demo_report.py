@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from lab import demo, results, units
-from lab.demo import DemoResult
 from lab.config import LabConfig
+from lab.demo import DemoResult
 from lab.emulation import Emulation
 from lab.picture import draw
 from lab.report import write_report
 
-JSON_FIELDS = frozenset(
-    {"src", "dst", "bytes", "seconds", "goodput_bps", "retransmissions", "paths", "sha256_equal"}
-)
+JSON_FIELDS = frozenset({"src", "dst", "bytes", "seconds", "goodput_bps", "retransmissions", "paths", "sha256_equal"})
 RIGHT_ALIGNED = {"bytes", "time", "goodput", "retransmissions", "paths used"}
 _END_COLOURS = ("#b3261e", "#1b7f4b", "#8a5a00", "#6b3fa0")
 
@@ -47,7 +45,7 @@ def verdict(result: DemoResult) -> str:
 def run_and_report(
     config: LabConfig, file: Path | None, base: Path | None, talk: Callable[[str], None]
 ) -> tuple[DemoResult, Path]:
-    """The demo from nothing to a results folder. Errors are raised before a folder or a laboratory is made where possible."""
+    """The demo from nothing to a results folder; a user's mistake raises before anything is made."""
     path = file or demo.default_file()
     data = demo.read_source(path)
     topology = config.topology()
@@ -102,7 +100,9 @@ def _write(
     for index, (source, destination) in enumerate(pairs.items()):
         colour[source] = _END_COLOURS[index % len(_END_COLOURS)]
         colour.setdefault(destination, colour[source])
-    title = f"{lab.topology.name}: {len(result.transfers)} RDMA WRITEs at once, {units.format_rate(config.rate_bps)} links"
+    title = (
+        f"{lab.topology.name}: {len(pairs)} RDMA WRITEs at once, {units.format_rate(config.rate_bps)} links"
+    )
     draw(lab.topology, busier, folder / "topology.png", title=title, highlight=colour)
     write_report(
         folder / "report.html",

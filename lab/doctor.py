@@ -99,8 +99,13 @@ _PROBES: tuple[tuple[str, Callable[[], str], bool, str], ...] = (
     ("gcc", _on_path("gcc"), True, "P4 programs cannot be compiled for the switch"),
     ("kernel BTF", _btf, False, "nothing today: the NIC needs no kernel types"),
     ("tcpdump", _on_path("tcpdump"), False, "captures of host links by hand are missing; `plait inspect` still works"),
-    ("p4c-bm2-ss", _on_path("p4c-bm2-ss"), False, "`--target bmv2` and the comparison with p4c are not available"),
-    ("simple_switch_grpc", _on_path("simple_switch_grpc"), False, "`--target bmv2` and its comparison are not available"),
+    ("p4c-bm2-ss", _on_path("p4c-bm2-ss"), False, "`--target bmv2` is not available"),
+    (
+        "simple_switch_grpc",
+        _on_path("simple_switch_grpc"),
+        False,
+        "`--target bmv2` is not available",
+    ),
 )
 
 

@@ -15,10 +15,10 @@ from typing import Any
 from controller.control import InstallReport, Program, install
 from controller.routes import EcmpPolicy
 from lab import clean, compiling, running
+from lab.bmv2_view import Bmv2View
 from lab.config import LabConfig
 from lab.doctor import require_laboratory
 from lab.errors import MissingFeatureError, PlaitError
-from lab.bmv2_view import Bmv2View
 from lab.fabric_view import FabricView
 from lab.nic_daemon import NicDaemon
 from lab.plait_view import PlaitView
@@ -102,7 +102,9 @@ class Emulation:
         self.network.start()
         hosts, switches = len(self.topology.hosts), len(self.topology.switches)
         self._talk(f"{self.topology.name} is up: {hosts} hosts, {switches} switches ({config.target})")
-        self._nic = stack.enter_context(NicDaemon(self.network, config.nic_memory_bytes, PATH_MTU_BYTES, self._rtt_ns()))
+        self._nic = stack.enter_context(
+            NicDaemon(self.network, config.nic_memory_bytes, PATH_MTU_BYTES, self._rtt_ns())
+        )
         self.installed = asyncio.run(
             install(
                 self.topology,
@@ -151,7 +153,10 @@ class Emulation:
     def connect(self, a: str, qp_a: QueuePair, b: str, qp_b: QueuePair) -> None:
         """Brings two queue pairs of hosts a and b to RTS, each with the other as its peer."""
         psn_a, psn_b = self._random.getrandbits(24), self._random.getrandbits(24)
-        for here, qp, there, peer, rq_psn, sq_psn in ((a, qp_a, b, qp_b, psn_b, psn_a), (b, qp_b, a, qp_a, psn_a, psn_b)):
+        for here, qp, there, peer, rq_psn, sq_psn in (
+            (a, qp_a, b, qp_b, psn_b, psn_a),
+            (b, qp_b, a, qp_a, psn_a, psn_b),
+        ):
             qp.modify_rtr(
                 dest_qpn=peer.qpn,
                 dest_ip=self.topology.node(there).address,
@@ -196,7 +201,7 @@ class Emulation:
         return records
 
     def flows(self) -> Any:
-        """(from, to) -> {(src ip, dst ip, protocol, src port, dst port): (packets, bytes)} since the laboratory began."""
+        """What each link direction carried of each flow since the laboratory began: see `FabricView.flows`."""
         return self._view.flows()
 
     def capture_host_and_core(self, host: str, folder: Path) -> dict[str, str]:

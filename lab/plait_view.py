@@ -13,8 +13,8 @@ from mininet_topos.topology import Link, interface_name
 class PlaitView:
     """Starts recording flows at once.
 
-    The daemon knows a link between switches by its two ports, in memory, or as two attached interfaces; a host's link as
-    one. An attached interface is a link whose far end has no port.
+    The daemon knows a link between switches by its two ports where it is in memory, else as two attached interfaces; a
+    host's link is one attached interface. The far end of an attached interface has no port.
     """
 
     def __init__(self, network: LabNetwork) -> None:

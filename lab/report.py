@@ -24,7 +24,10 @@ def write_report(
 ) -> None:
     """files: name in the results folder -> what it holds."""
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"rate": units.format_rate, "size": units.format_bytes}

@@ -85,7 +85,7 @@ def new_folder(kind: str, base: Path | None) -> Path:
 
 
 def write_csv(path: Path, records: Sequence[Any]) -> None:
-    """One row a record (dataclasses of one type); the header's names carry the field, `units.json` beside it the unit."""
+    """One row a record (dataclasses of one type), columns named after its fields; `units.json` has their units."""
     names = [field.name for field in dataclasses.fields(records[0])] if records else []
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, names)

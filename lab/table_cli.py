@@ -70,7 +70,9 @@ def add(switch: Switch, table: TableName, match: Match = None, action: Action = 
 
 
 @app.command("set")
-def change(switch: Switch, table: TableName, match: Match = None, action: Action = "", priority: Priority = None) -> None:
+def change(
+    switch: Switch, table: TableName, match: Match = None, action: Action = "", priority: Priority = None
+) -> None:
     """Changes the action of an entry; without FIELD=VALUE, the table's default.
 
     Example: plait table set s1 ecn_threshold standard_metadata.egress_port=3 -a 'set_threshold(packets=40)'

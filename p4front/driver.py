@@ -95,7 +95,8 @@ def _deep_recursion() -> Iterator[None]:
 
 def check_file(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> Checked:
     """Preprocess, parse and check a file."""
-    source = Preprocessor(include_dirs, defines).run(Path(path))
+    with _deep_recursion():
+        source = Preprocessor(include_dirs, defines).run(Path(path))
     return check_source(source)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 _TOKEN = re.compile(r"\s*(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+|[A-Za-z_]\w*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%()!~<>&|^?:])")
-MAX_DEPTH = 100
+MAX_DEPTH = 40
 
 _LEVELS: list[dict[str, Callable[[int, int], int]]] = [
     {"||": lambda a, b: int(bool(a) or bool(b))},

@@ -16,7 +16,9 @@ class SwitchTest(BaseTest):
         super().setUp()
         self.dataplane = ptf.dataplane_instance
         self.dataplane.flush()
-        self.target = Target("s1", ptf.testutils.test_param_get("grpcaddr"), int(ptf.testutils.test_param_get("device_id")))
+        self.target = Target(
+            "s1", ptf.testutils.test_param_get("grpcaddr"), int(ptf.testutils.test_param_get("device_id"))
+        )
         self._added: list[tuple[str, list[str]]] = []
 
     def tearDown(self) -> None:

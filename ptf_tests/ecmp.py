@@ -26,7 +26,9 @@ def write(dst: str, *, ttl: int = 64, tos: int = 2, sport: int = 50000, size: in
     """An RDMA WRITE with its ICRC (computed by wire.layers)."""
     headers = Ether(src=SRC_MAC, dst=SWITCH_MAC) / IP(src="10.0.0.2", dst=dst, ttl=ttl, tos=tos, flags="DF")
     headers /= UDP(sport=sport, dport=4791, chksum=0) / BTH(opcode=0x0A, dest_qpn=0x123456, psn=0xFFFFFF, ack_req=1)
-    built = headers / RETH(virtual_address=0x1000, rkey=0xCAFE, dma_length=size) / Raw(bytes(i % 251 for i in range(size)))
+    built = (
+        headers / RETH(virtual_address=0x1000, rkey=0xCAFE, dma_length=size) / Raw(bytes(i % 251 for i in range(size)))
+    )
     return Ether(bytes(built))
 
 
@@ -69,7 +71,12 @@ class ForwardsWhatIsNotRoce(EcmpTest):
     def runTest(self) -> None:
         head = Ether(src=SRC_MAC, dst=SWITCH_MAC) / IP(src="10.0.0.2", dst="10.0.1.9", ttl=9)
         options = Ether(src=SRC_MAC, dst=SWITCH_MAC) / IP(src="10.0.0.2", dst="10.0.1.9", frag=100) / Raw(b"fragment")
-        for packet in (head / ICMP() / Raw(b"ping"), head / TCP(dport=80) / Raw(b"GET"), head / UDP(dport=53) / Raw(b"q"), options):
+        for packet in (
+            head / ICMP() / Raw(b"ping"),
+            head / TCP(dport=80) / Raw(b"GET"),
+            head / UDP(dport=53) / Raw(b"q"),
+            options,
+        ):
             packet = Ether(bytes(packet))
             send_packet(self, 1, bytes(packet))
             verify_packet(self, forwarded(packet, 2), 2)

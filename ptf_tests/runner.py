@@ -1,6 +1,6 @@
 """Runs the PTF tests of a program against a switch, in a network namespace that ends with this process.
 
-    python -m ptf_tests.runner ecmp [--target plait|bmv2]
+python -m ptf_tests.runner ecmp [--target plait|bmv2]
 """
 
 import argparse
@@ -62,7 +62,9 @@ def _run(name: str, target: str) -> int:
             command += [word for port in PORTS for word in ("-i", f"0-{port}@ptf{port}")]
             command += ["--test-params", f"grpcaddr='{_TARGET.address}';device_id='{_TARGET.device_id}'"]
             # Its logs go to its working directory whatever it is told.
-            return subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode
+            return subprocess.run(
+                command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+            ).returncode
         finally:
             end_children([switch])
 

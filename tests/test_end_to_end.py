@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,9 @@ def test_the_interpreter_crosses_the_fat_tree(tmp_path: Path) -> None:
         assert inspected.returncode == 0, inspected.stderr
         assert "RC_WRITE" in inspected.stdout
         if shutil.which("tcpdump"):
-            import subprocess
-
-            shown = subprocess.run(["tcpdump", "-nr", str(capture), "-c", "5"], capture_output=True, text=True, check=True)
+            shown = subprocess.run(
+                ["tcpdump", "-nr", str(capture), "-c", "5"], capture_output=True, text=True, check=True
+            )
             assert ".4791: UDP" in shown.stdout
     page = (folder / "report.html").read_text()
     assert "http://" not in page and "https://" not in page and "<script src" not in page

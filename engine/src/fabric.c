@@ -15,6 +15,18 @@
 #include "link.h"
 #include "switch.h"
 
+#define PACKETS_BETWEEN_WINDOWS 16u
+
+/* Tells the processor that this is a waiting loop. */
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
 static uint64_t read_clock(clockid_t id)
 {
     struct timespec time;
@@ -22,10 +34,21 @@ static uint64_t read_clock(clockid_t id)
     return (uint64_t)time.tv_sec * NS_PER_SECOND + (uint64_t)time.tv_nsec;
 }
 
+/* The runner opens windows of a few microseconds (plait_fabric_yield_slow). A waiter that slept in the mutex would be
+ * woken by one and come too late for it, so waiters try again and again, at first without giving up the processor. */
 void plait_fabric_lock(struct plait_fabric *fabric)
 {
+    if (pthread_mutex_trylock(&fabric->mutex) == 0)
+        return;
     atomic_fetch_add(&fabric->waiters, 1);
-    pthread_mutex_lock(&fabric->mutex);
+    for (uint32_t tries = 1; pthread_mutex_trylock(&fabric->mutex); tries++) {
+        if (tries % 1024 == 0)
+            nanosleep(&(struct timespec){0, 50000}, NULL);
+        else if (tries % 128 == 0)
+            sched_yield();
+        else
+            relax();
+    }
     atomic_fetch_add(&fabric->served, 1);
     atomic_fetch_sub(&fabric->waiters, 1);
 }
@@ -39,14 +62,26 @@ void plait_fabric_unlock_and_wake(struct plait_fabric *fabric)
         eventfd_write(fabric->wake_fd, 1);
 }
 
-/* A mutex is not fair: without this hand-over the runner would take it back before the waiter wakes up. It waits for
- * one waiter only, so a crowd of them gets in between packets, not all at once. */
+static bool is_served(struct plait_fabric *fabric, unsigned served)
+{
+    return atomic_load(&fabric->waiters) == 0 || atomic_load(&fabric->served) != served;
+}
+
+/* Lets one waiter in. A waiter that runs takes the mutex at once; for one that does not, packets do not wait longer than
+ * these few tries, and then some of them pass before the next window. */
 void plait_fabric_yield_slow(struct plait_fabric *fabric)
 {
+    if (fabric->packets_to_window) {
+        fabric->packets_to_window--;
+        return;
+    }
     unsigned served = atomic_load(&fabric->served);
     pthread_mutex_unlock(&fabric->mutex);
-    while (atomic_load(&fabric->waiters) && atomic_load(&fabric->served) == served)
+    for (int tries = 0; tries < 200 && !is_served(fabric, served); tries++)
+        relax();
+    for (int tries = 0; tries < 4 && !is_served(fabric, served); tries++)
         sched_yield();
+    fabric->packets_to_window = is_served(fabric, served) ? 0 : PACKETS_BETWEEN_WINDOWS;
     pthread_mutex_lock(&fabric->mutex);
 }
 

@@ -20,7 +20,8 @@
 struct plait_fabric {
     pthread_mutex_t mutex;
     atomic_uint waiters; /* control threads that want the mutex */
-    atomic_uint served;  /* control threads that got it, ever */
+    atomic_uint served;  /* waiters that got it, ever */
+    uint32_t packets_to_window; /* before the runner lets waiters in again; the runner's own */
     atomic_bool stop, running;
     bool real_time;
     uint64_t epoch_ns;      /* CLOCK_MONOTONIC at creation; real time only */

@@ -60,14 +60,8 @@ static void arrive(void *context)
     struct plait_link *link = wire->link;
     struct plait_pkt *pkt = plait_list_take(&wire->flight);
     struct plait_pkt *following = wire->flight.head;
-    if (following) {
+    if (following)
         plait_event_schedule_ordered(wire->events, &wire->arrival, following->due, following->order);
-        /* Packets in flight have left the cache; this one is needed soon, and the packet before it takes a while. */
-        (void)(following->next);
-        (void)(&following->packet);
-        (void)0;
-        (void)(following->packet.data);
-    }
     if (!link->up) {
         wire->drops_down++;
         plait_pool_put(wire->pool, pkt);

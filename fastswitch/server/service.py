@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,7 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
         p4r_grpc.add_P4RuntimeServicer_to_server(self, server)  # type: ignore[no-untyped-call]
         ports = []
         for address in addresses:
+            _check_free(address)
             try:
                 if self._tls is None:
                     port = server.add_insecure_port(address)
@@ -88,7 +90,7 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
             except RuntimeError:
                 port = 0
             if port == 0:
-                raise PortInUseError(f"cannot listen on {address}: the address is in use or not of this machine")
+                raise PortInUseError(f"cannot listen on {address}")
             ports.append(port)
         await server.start()
         self._server = server
@@ -233,6 +235,20 @@ class _Stream:
                 f"this stream belongs to device {self._device.device_id}, not {update.device_id}; open one per device"
             )
         self._controller = self._device.arbiter.update(self._controller, update, self.send)
+
+
+def _check_free(address: str) -> None:
+    """Bind an address for a moment: the system says why it cannot be, while gRPC only fails and logs."""
+    if address.startswith("unix:"):
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        family, kind, _, _, where = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+    except OSError as error:
+        raise PortInUseError(f"cannot listen on {address}: {error.strerror or error}") from None
 
 
 async def _abort(context: _Context, error: Exception) -> NoReturn:

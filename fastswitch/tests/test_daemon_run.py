@@ -305,7 +305,9 @@ def test_a_port_that_is_taken():
     with running(*no_p4(port)):
         code, said = end(_wait(start(*no_p4(port))))
     assert code == 1
-    assert said == f"plait-switch: cannot listen on 127.0.0.1:{port}: the address is in use or not of this machine\n"
+    assert said == f"plait-switch: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    code, said = end(_wait(start("--no-p4", "--grpc-server-addr", "192.0.2.1:5")))
+    assert said == "plait-switch: cannot listen on 192.0.2.1:5: Cannot assign requested address\n"
 
 
 def _wait(process):

@@ -11,7 +11,7 @@ from controller.defaults import RUN_DIR
 _PATIENCE_S = 60
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _only_network():
     if os.geteuid() != 0:
         yield

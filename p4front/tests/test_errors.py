@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conftest import program_text
+from p4front.tests.kit import program_text
 
 from p4front.diagnostics import CompileError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import P4SRC
+from p4front.tests.kit import P4SRC
 from finsy.proto import p4i
 
 from p4front.driver import compile_file
