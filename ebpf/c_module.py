@@ -20,6 +20,9 @@ FLAGS = (
 )
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g")
 
+# When set, the sanitized products are loaded; the process needs their run-time libraries in LD_PRELOAD then.
+SANITIZE_VARIABLE = "PLAIT_SANITIZE"
+
 
 class BuildError(Exception):
     """The C compiler refused; its messages are the text."""
@@ -30,6 +33,21 @@ def declarations(header: Path) -> str:
     text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
     text = re.sub(r"^_Static_assert\(.*?\);$", "", text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"^#(?!define \w+ +(0x[0-9a-f]+|\d+)$).*$", "", text, flags=re.MULTILINE)
+
+
+def sanitizer_environment() -> dict[str, str] | None:
+    """What the environment of a Python with sanitized modules needs; None if the compiler has no sanitizers."""
+    compiler = os.environ.get("CC", "cc")
+    libraries = [
+        subprocess.run(
+            [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("libasan.so", "libubsan.so")
+    ]
+    if not all(os.path.isabs(library) for library in libraries):
+        return None
+    # Python itself never frees everything, so leaks are not looked for.
+    return {SANITIZE_VARIABLE: "1", "LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +109,9 @@ class CModule:
             glue.unlink(missing_ok=True)
             made.unlink(missing_ok=True)
 
-    def load(self, root: Path, sanitize: bool = False) -> tuple[Any, Any]:
+    def load(self, root: Path) -> tuple[Any, Any]:
         """(ffi, lib); builds first where that has not been done."""
+        sanitize = bool(os.environ.get(SANITIZE_VARIABLE))
         self.build(root, sanitize)
         spec = importlib.util.spec_from_file_location(self.name, self.product(root, sanitize))
         assert spec and spec.loader

@@ -35,7 +35,7 @@ class Parser(StatementParser):
             except Abort:
                 self.depth = 0
                 del self.scopes[1:]
-                self.skip_to()
+                self.skip_to(index)
                 if self.index == index:
                     self.advance()
         return ast.Program((0, len(self.text)), declarations)
@@ -312,7 +312,7 @@ class Parser(StatementParser):
         except Abort:
             del self.scopes[scopes:]
             self.depth = depth
-            self.skip_to("}")
+            self.skip_to(index, "}")
             if self.index == index:
                 self.advance()
 

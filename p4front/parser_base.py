@@ -82,17 +82,24 @@ class ParserBase:
         """End of a level of nesting."""
         self.depth -= 1
 
-    def skip_to(self, *ends: str) -> None:
-        """Error recovery: go behind the next `;` or `}` of this nesting, or before one of `ends`."""
+    def skip_to(self, begin: int, *ends: str) -> None:
+        """Error recovery: go behind the next `;` or `}` of the construct that began at token `begin`.
+
+        Stops before one of `ends` where the construct is not inside its own braces.
+        """
         depth = 0
+        for token in self.tokens[begin : self.index]:
+            if token.kind == "op":
+                depth += {"{": 1, "}": -1}.get(token.text, 0)
+        depth = max(depth, 0)
         while self.token.kind != "eof":
             text = self.token.text if self.token.kind in ("op", "kw", "id") else ""
             if depth == 0 and text in ends:
                 return
             self.advance()
-            if text in ("{", "("):
+            if text == "{":
                 depth += 1
-            elif text in ("}", ")"):
+            elif text == "}":
                 depth -= 1
                 if depth < 0 or (depth == 0 and text == "}"):
                     return

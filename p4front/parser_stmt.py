@@ -34,7 +34,7 @@ class StatementParser(ExpressionParser):
             except Abort:
                 self.depth = depth
                 del self.scopes[scopes:]
-                self.skip_to(*ends)
+                self.skip_to(index, *ends)
                 if self.index == index:
                     self.advance()
         return body

@@ -50,12 +50,13 @@ system_packages() {
 kernel_headers() {
   local modules headers
   modules=/lib/modules/$(uname -r)
-  [ -e "$modules/build/include/linux/bpf.h" ] || [ -e "$modules/build/include/uapi/linux/bpf.h" ] && return
+  [ -e "$modules/build/Makefile" ] && return
   say "installing kernel headers for BCC"
-  install_apt "linux-headers-$(uname -r)" 2>/dev/null && [ -e "$modules/build" ] && return
+  install_apt "linux-headers-$(uname -r)" 2>/dev/null && [ -e "$modules/build/Makefile" ] && return
   if [ "$ID" = debian ]; then install_apt "linux-headers-$(dpkg --print-architecture)"; else install_apt linux-headers-generic; fi ||
     die "apt has no kernel headers, and BCC needs them."
-  headers=$(ls -d /usr/src/linux-headers-*-"$(dpkg --print-architecture)" /usr/src/linux-headers-*-generic 2>/dev/null | sort -V | tail -n 1)
+  headers=$(find /usr/src -maxdepth 1 -name "linux-headers-*-$(dpkg --print-architecture)" -o -maxdepth 1 -name 'linux-headers-*-generic' |
+    sort -V | tail -n 1)
   [ -n "$headers" ] || die "kernel headers were installed but are not under /usr/src."
   mkdir -p "$modules"
   ln -sfn "$headers" "$modules/build"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 from typing import Any, Protocol
 
 from ebpf import build
@@ -16,9 +15,7 @@ LOOPBACK = 1  # BPF_PROG_RUN pretends that frames came in by lo
 HOST_MAC, HOST_IP = packets.ENDS.dst_mac, packets.ENDS.dst_ip
 SIZES = NicSizes(memory_bytes=1 << 17, hosts=3, queue_pairs=16, regions=16, doorbell_pages=1, chunk_shift_max=16)
 DROP, PASS, TX = 1, 2, 3
-# Set by the test that runs the native tests once more with AddressSanitizer and UBSan.
-SANITIZED = bool(os.environ.get("PLAIT_SANITIZE"))
-ffi, lib = build.NATIVE.load(ROOT, sanitize=SANITIZED)
+ffi, lib = build.NATIVE.load(ROOT)
 
 
 def ip_number(text: str) -> int:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from ebpf.c_module import SANITIZE_VARIABLE, sanitizer_environment
 from ebpf.loader import ROOT
 from ebpf.tests import packets as p
-from ebpf.tests.rigs import MTU, QPN, REGION_LENGTH, RKEY, SANITIZED, VA, Bench, NativeRig, XdpRig, ffi
+from ebpf.tests.rigs import MTU, QPN, REGION_LENGTH, RKEY, VA, Bench, NativeRig, XdpRig, ffi
 
 BODY = bytes(range(256))
 SEEDS = [
@@ -92,20 +93,11 @@ def test_xdp_and_native_agree(xdp_rig: XdpRig) -> None:
             assert xdp.canaries_intact()
 
 
-@pytest.mark.skipif(SANITIZED, reason="this is the sanitized run")
+@pytest.mark.skipif(SANITIZE_VARIABLE in os.environ, reason="this is the sanitized run")
 def test_native_tests_pass_with_sanitizers() -> None:
-    libraries = [
-        subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
-        for name in ("libasan.so", "libubsan.so")
-    ]
-    if not all(os.path.isabs(library) for library in libraries):
+    sanitizers = sanitizer_environment()
+    if sanitizers is None:
         pytest.skip("the C compiler has no sanitizers")
-    environment = {
-        **os.environ,
-        "PLAIT_SANITIZE": "1",
-        "LD_PRELOAD": " ".join(libraries),
-        "ASAN_OPTIONS": "detect_leaks=0",
-    }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "ebpf/tests", "-k", "not xdp"]
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    result = subprocess.run(command, cwd=ROOT, env={**os.environ, **sanitizers}, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr

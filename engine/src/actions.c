@@ -191,7 +191,10 @@ int plait_group_create(struct plait_actions *actions, uint32_t *handle, struct p
     return 0;
 }
 
-struct weighted { struct plait_member *member; uint32_t weight; };
+struct weighted {
+    struct plait_member *member;
+    uint32_t weight;
+};
 
 static int by_handle(const void *a, const void *b)
 {
@@ -266,8 +269,8 @@ int plait_bind(struct plait_actions *actions, const struct plait_target *target,
     struct plait_bound made = {0};
     switch (target->kind) {
     case PLAIT_TARGET_ACTION: {
-        int result = plait_action_data_create(actions, target->index, target->params, target->params_length, &made.own,
-                                              error);
+        int result =
+            plait_action_data_create(actions, target->index, target->params, target->params_length, &made.own, error);
         if (result)
             return result;
         break;

@@ -8,7 +8,10 @@
 
 /* code: an errno; plus PLAIT_SYSTEM_ERROR if it is the operating system's, not the engine's. */
 enum { PLAIT_SYSTEM_ERROR = 65536 };
-struct plait_error { int code; char text[252]; };
+struct plait_error {
+    int code;
+    char text[252];
+};
 
 struct plait_fabric;
 struct plait_switch;
@@ -17,8 +20,8 @@ struct plait_link;
 enum plait_target_kind { PLAIT_TARGET_ACTION, PLAIT_TARGET_MEMBER, PLAIT_TARGET_GROUP };
 struct plait_target {
     uint32_t kind;
-    uint32_t index;            /* action index, member handle or group handle */
-    const uint8_t *params;     /* of an action: big-endian (width + 7) / 8 bytes each, in order */
+    uint32_t index;        /* action index, member handle or group handle */
+    const uint8_t *params; /* of an action: big-endian (width + 7) / 8 bytes each, in order */
     uint32_t params_length;
 };
 
@@ -30,23 +33,23 @@ struct plait_match_spec {
     uint32_t mask_length;
     const uint8_t *high;
     uint32_t high_length;
-    int32_t prefix_length;     /* of the LPM field, or -1 */
-    int32_t priority;          /* larger wins */
+    int32_t prefix_length; /* of the LPM field, or -1 */
+    int32_t priority;      /* larger wins */
 };
 
-struct plait_port_spec {       /* what one end of a link is given */
-    uint64_t rate_bps;         /* 0: unlimited */
+struct plait_port_spec { /* what one end of a link is given */
+    uint64_t rate_bps;   /* 0: unlimited */
     uint64_t delay_ns;
-    double loss;               /* probability */
-    int64_t queue_packets;     /* -1: the default */
-    int64_t queue_bytes;       /* -1: unlimited */
+    double loss;           /* probability */
+    int64_t queue_packets; /* -1: the default */
+    int64_t queue_bytes;   /* -1: unlimited */
 };
 
 struct plait_direction_stats {
-    uint64_t packets, bytes;                  /* delivered */
+    uint64_t packets, bytes; /* delivered */
     uint64_t drops_queue, drops_loss, drops_down, drops_interface;
     uint64_t max_queue_bytes, max_queue_packets;
-    uint64_t queue_bytes, queue_packets;      /* now */
+    uint64_t queue_bytes, queue_packets; /* now */
 };
 
 struct plait_port_stats {
@@ -55,35 +58,42 @@ struct plait_port_stats {
 };
 
 struct plait_switch_stats {
-    uint64_t received;         /* packets that entered ingress from a port, the controller or a generator */
-    uint64_t processed;        /* runs of ingress, resubmitted and recirculated packets included */
-    uint64_t drops_ingress, drops_egress, drops_no_port, drops_priority, drops_no_program, drops_oversize,
-        drops_memory, drops_loop, drops_reload, drops_unknown_group, drops_event;
+    uint64_t received;  /* packets that entered ingress from a port, the controller or a generator */
+    uint64_t processed; /* runs of ingress, resubmitted and recirculated packets included */
+    uint64_t drops_ingress, drops_egress, drops_no_port, drops_priority, drops_no_program, drops_oversize, drops_memory,
+        drops_loop, drops_reload, drops_unknown_group, drops_event;
 };
 
 struct plait_interface_stats {
-    uint64_t received, sent, drops_oversize, drops_kernel, drops_memory, drops_send, send_retries,
-        checksums_completed;
+    uint64_t received, sent, drops_oversize, drops_kernel, drops_memory, drops_send, send_retries, checksums_completed;
 };
 
 struct plait_flow {
-    uint32_t source, destination;             /* host order */
+    uint32_t source, destination; /* host order */
     uint16_t source_port, destination_port;
     uint32_t protocol;
     uint64_t packets, bytes;
 };
 
 enum plait_notice_kind { PLAIT_NOTICE_PACKET_IN, PLAIT_NOTICE_DIGEST, PLAIT_NOTICE_LOG, PLAIT_NOTICE_SENT };
-struct plait_notice { uint32_t kind; uint32_t number; uint32_t length; uint8_t bytes[]; }; /* number: learn list or port */
+struct plait_notice {
+    uint32_t kind;
+    uint32_t number;
+    uint32_t length;
+    uint8_t bytes[];
+}; /* number: learn list or port */
 
-struct plait_replica { uint32_t port, instance; };
+struct plait_replica {
+    uint32_t port, instance;
+};
 
 /* Fabric */
 struct plait_fabric *plait_fabric_create(int real_time, uint64_t seed, struct plait_error *error);
 void plait_fabric_destroy(struct plait_fabric *fabric);
 uint64_t plait_fabric_now(struct plait_fabric *fabric);
 int plait_fabric_run_real(struct plait_fabric *fabric, struct plait_error *error);
-/* Virtual time: fires events up to `until`, at most `limit` of them; returns how many. done tells whether `until` was reached. */
+/* Virtual time: fires events up to `until`, at most `limit` of them; returns how many. done tells whether `until` was
+ * reached. */
 uint64_t plait_fabric_run_until(struct plait_fabric *fabric, uint64_t until, uint64_t limit, int *done);
 uint64_t plait_fabric_next_event(struct plait_fabric *fabric);
 void plait_fabric_stop(struct plait_fabric *fabric);
@@ -129,8 +139,8 @@ struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout
 void plait_notice_free(struct plait_notice *notice);
 int plait_switch_event_fd(struct plait_switch *sw);
 /* -1 leaves a value as it is; queue -1 means all. */
-int plait_switch_set_queue(struct plait_switch *sw, uint32_t port, int32_t queue, int64_t rate_bps, int64_t depth_packets,
-                           int64_t depth_bytes, struct plait_error *error);
+int plait_switch_set_queue(struct plait_switch *sw, uint32_t port, int32_t queue, int64_t rate_bps,
+                           int64_t depth_packets, int64_t depth_bytes, struct plait_error *error);
 int plait_switch_port_stats(struct plait_switch *sw, uint32_t port, struct plait_port_stats *stats,
                             struct plait_error *error);
 void plait_switch_stats(struct plait_switch *sw, struct plait_switch_stats *stats);
@@ -163,8 +173,8 @@ int plait_control_group_delete(struct plait_switch *sw, uint32_t handle, struct 
 /* Arrays. Reads of many cells copy `count` cells from `first` on under one lock. */
 int plait_control_counter_read(struct plait_switch *sw, uint32_t index, uint32_t first, uint32_t count,
                                struct plait_counter_cell *cells, struct plait_error *error);
-int plait_control_counter_write(struct plait_switch *sw, uint32_t index, uint32_t cell, uint64_t packets, uint64_t bytes,
-                                struct plait_error *error);
+int plait_control_counter_write(struct plait_switch *sw, uint32_t index, uint32_t cell, uint64_t packets,
+                                uint64_t bytes, struct plait_error *error);
 uint32_t plait_control_register_size(struct plait_switch *sw, uint32_t index);
 /* Cells as big-endian strings of (width + 7) / 8 bytes each, one after another. */
 int plait_control_register_read(struct plait_switch *sw, uint32_t index, uint32_t first, uint32_t count, uint8_t *bytes,
@@ -174,9 +184,10 @@ int plait_control_register_write(struct plait_switch *sw, uint32_t index, uint32
 int plait_control_meter_set(struct plait_switch *sw, uint32_t index, uint32_t cell, uint64_t cir, uint64_t cburst,
                             uint64_t pir, uint64_t pburst, struct plait_error *error);
 int plait_control_meter_clear(struct plait_switch *sw, uint32_t index, uint32_t cell, struct plait_error *error);
-int plait_control_entry_meter_set(struct plait_switch *sw, uint32_t table, uint64_t handle, uint64_t cir, uint64_t cburst,
-                                  uint64_t pir, uint64_t pburst, struct plait_error *error);
-int plait_control_entry_meter_clear(struct plait_switch *sw, uint32_t table, uint64_t handle, struct plait_error *error);
+int plait_control_entry_meter_set(struct plait_switch *sw, uint32_t table, uint64_t handle, uint64_t cir,
+                                  uint64_t cburst, uint64_t pir, uint64_t pburst, struct plait_error *error);
+int plait_control_entry_meter_clear(struct plait_switch *sw, uint32_t table, uint64_t handle,
+                                    struct plait_error *error);
 
 /* Replication. `truncate` is bytes, 0 for none. */
 int plait_control_multicast_set(struct plait_switch *sw, uint32_t group, const struct plait_replica *replicas,
@@ -187,7 +198,8 @@ int plait_control_clone_session_set(struct plait_switch *sw, uint32_t session, c
 int plait_control_clone_session_delete(struct plait_switch *sw, uint32_t session, struct plait_error *error);
 
 /* Benchmarks without a fabric: the bare forwarder and a source. `stop` is polled. */
-int plait_bench_forward(const char *a, const char *b, volatile int *stop, uint64_t *forwarded, struct plait_error *error);
+int plait_bench_forward(const char *a, const char *b, volatile int *stop, uint64_t *forwarded,
+                        struct plait_error *error);
 /* ns of one look-up in a table of `entries` random entries with one 32-bit key of kind `match`; all look-ups hit. */
 double plait_bench_lookup(uint32_t match, uint32_t entries, uint32_t lookups, struct plait_error *error);
 int plait_bench_source(const char *interface, const uint8_t *frame, uint32_t length, uint64_t count, double seconds,

@@ -12,7 +12,7 @@
 #include "error.h"
 #include "interface.h"
 
-#define BATCH 64
+#define BATCH   64
 #define POLL_MS 10 /* how soon a stop is seen */
 
 struct batch {
@@ -51,7 +51,8 @@ static uint64_t send_all(int fd, struct mmsghdr *messages, uint32_t count, volat
     return sent;
 }
 
-int plait_bench_forward(const char *a, const char *b, volatile int *stop, uint64_t *forwarded, struct plait_error *error)
+int plait_bench_forward(const char *a, const char *b, volatile int *stop, uint64_t *forwarded,
+                        struct plait_error *error)
 {
     int fds[2] = {-1, -1};
     struct batch *batch = calloc(1, sizeof *batch);

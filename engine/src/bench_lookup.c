@@ -51,7 +51,8 @@ double plait_bench_lookup(uint32_t match, uint32_t entries, uint32_t lookups, st
     plait_random_seed(&random, 1);
     plait_actions_init(&actions, &no_program);
     uint32_t *keys = calloc(entries, sizeof *keys);
-    double result = keys ? plait_table_create(&table, &desc, 1, error) : plait_fail(error, ENOMEM, "no memory for keys");
+    double result =
+        keys ? plait_table_create(&table, &desc, 1, error) : plait_fail(error, ENOMEM, "no memory for keys");
     for (uint32_t i = 0; i < entries && result == 0; i++) {
         keys[i] = (uint32_t)plait_random_next(&random);
         result = insert_random(&table, &actions, key.match, keys[i], &random, error);

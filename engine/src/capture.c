@@ -7,12 +7,19 @@
 
 #include "error.h"
 
-#define PCAP_MAGIC_NS 0xa1b23c4du
+#define PCAP_MAGIC_NS     0xa1b23c4du
 #define LINKTYPE_ETHERNET 1u
-#define SNAP_LENGTH 65535u
+#define SNAP_LENGTH       65535u
 
-struct pcap_header { uint32_t magic; uint16_t major, minor; int32_t zone; uint32_t accuracy, snap, link; };
-struct pcap_record { uint32_t seconds, nanoseconds, captured, length; };
+struct pcap_header {
+    uint32_t magic;
+    uint16_t major, minor;
+    int32_t zone;
+    uint32_t accuracy, snap, link;
+};
+struct pcap_record {
+    uint32_t seconds, nanoseconds, captured, length;
+};
 
 int plait_capture_open(struct plait_capture *capture, const char *path, struct plait_error *error)
 {

@@ -7,7 +7,10 @@
 #include "api.h"
 #include "units.h"
 
-struct plait_capture { FILE *file; int failed; };
+struct plait_capture {
+    FILE *file;
+    int failed;
+};
 
 /* `path` is created or truncated; a link is not followed. */
 int plait_capture_open(struct plait_capture *capture, const char *path, struct plait_error *error);

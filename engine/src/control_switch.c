@@ -89,8 +89,8 @@ int plait_switch_generate(struct plait_switch *sw, uint32_t port, const uint8_t 
         return plait_fail(error, EINVAL, "generator: start_ns and interval_ns are at most %llu", PLAIT_DELAY_LIMIT);
     plait_fabric_lock(sw->fabric);
     plait_fabric_catch_up(sw->fabric);
-    result = plait_generator_start(sw, port, frame, length, count, sw->fabric->events.now + start_ns, interval_ns,
-                                   error);
+    result =
+        plait_generator_start(sw, port, frame, length, count, sw->fabric->events.now + start_ns, interval_ns, error);
     plait_fabric_unlock_and_wake(sw->fabric);
     return result;
 }
@@ -115,7 +115,8 @@ int plait_switch_set_queue(struct plait_switch *sw, uint32_t number, int32_t que
     struct plait_port *port = port_of(sw, number, error);
     int result = port ? 0 : -ERANGE;
     if (port && queue >= (int32_t)port->n_queues)
-        result = plait_fail(error, ERANGE, "queue %d of port %u: the port has %u queues", queue, number, port->n_queues);
+        result =
+            plait_fail(error, ERANGE, "queue %d of port %u: the port has %u queues", queue, number, port->n_queues);
     if (!result) {
         if (rate_bps >= 0)
             port->rate = (uint64_t)rate_bps;
@@ -211,7 +212,8 @@ static int delete_replicas(struct plait_switch *sw, struct plait_replicas **cons
 int plait_control_multicast_set(struct plait_switch *sw, uint32_t group, const struct plait_replica *replicas,
                                 uint32_t count, struct plait_error *error)
 {
-    return set_replicas(sw, &sw->multicast, PLAIT_MULTICAST_GROUPS, "multicast group", group, replicas, count, 0, error);
+    return set_replicas(sw, &sw->multicast, PLAIT_MULTICAST_GROUPS, "multicast group", group, replicas, count, 0,
+                        error);
 }
 
 int plait_control_multicast_delete(struct plait_switch *sw, uint32_t group, struct plait_error *error)

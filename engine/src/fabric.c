@@ -67,8 +67,8 @@ static bool is_served(struct plait_fabric *fabric, unsigned served)
     return atomic_load(&fabric->waiters) == 0 || atomic_load(&fabric->served) != served;
 }
 
-/* Lets one waiter in. A waiter that runs takes the mutex at once; for one that does not, packets do not wait longer than
- * these few tries, and then some of them pass before the next window. */
+/* Lets one waiter in. A waiter that runs takes the mutex at once; for one that does not, packets do not wait longer
+ * than these few tries, and then some of them pass before the next window. */
 void plait_fabric_yield_slow(struct plait_fabric *fabric)
 {
     if (fabric->packets_to_window) {
@@ -85,7 +85,10 @@ void plait_fabric_yield_slow(struct plait_fabric *fabric)
     pthread_mutex_lock(&fabric->mutex);
 }
 
-sim_time plait_fabric_clock(const struct plait_fabric *fabric) { return read_clock(CLOCK_MONOTONIC) - fabric->epoch_ns; }
+sim_time plait_fabric_clock(const struct plait_fabric *fabric)
+{
+    return read_clock(CLOCK_MONOTONIC) - fabric->epoch_ns;
+}
 
 uint64_t plait_fabric_draw_seed(struct plait_fabric *fabric)
 {

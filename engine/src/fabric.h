@@ -14,13 +14,13 @@
 #include "packet.h"
 #include "random.h"
 
-#define PLAIT_RATE_LIMIT 100000000000000ull /* 100 Tb/s: serialisation times stay exact in 64 bits */
+#define PLAIT_RATE_LIMIT  100000000000000ull /* 100 Tb/s: serialisation times stay exact in 64 bits */
 #define PLAIT_DELAY_LIMIT (3600 * NS_PER_SECOND)
 
 struct plait_fabric {
     pthread_mutex_t mutex;
-    atomic_uint waiters; /* control threads that want the mutex */
-    atomic_uint served;  /* waiters that got it, ever */
+    atomic_uint waiters;        /* control threads that want the mutex */
+    atomic_uint served;         /* waiters that got it, ever */
     uint32_t packets_to_window; /* before the runner lets waiters in again; the runner's own */
     atomic_bool stop, running;
     bool real_time;
@@ -36,7 +36,7 @@ struct plait_fabric {
     struct plait_link *links;
     struct plait_interface *interfaces;
     struct plait_interface *active_interfaces; /* those with something to do in the loop's next turn */
-    int epoll_fd, wake_fd; /* real time only, else -1 */
+    int epoll_fd, wake_fd;                     /* real time only, else -1 */
 };
 
 void plait_fabric_lock(struct plait_fabric *fabric);
@@ -53,7 +53,8 @@ static inline void plait_fabric_yield(struct plait_fabric *fabric)
 /* Real time since the fabric began. */
 sim_time plait_fabric_clock(const struct plait_fabric *fabric);
 uint64_t plait_fabric_draw_seed(struct plait_fabric *fabric);
-/* In real time, brings `now` up to the clock (not past the next event), so that an injected packet is not back-dated. */
+/* In real time, brings `now` up to the clock (not past the next event), so that an injected packet is not back-dated.
+ */
 void plait_fabric_catch_up(struct plait_fabric *fabric);
 
 #endif

@@ -5,8 +5,8 @@
 #define ETHERTYPE_IPV4 0x0800u
 #define ETHERTYPE_VLAN 0x8100u
 #define ETHERTYPE_QINQ 0x88a8u
-#define PROTOCOL_TCP 6u
-#define PROTOCOL_UDP 17u
+#define PROTOCOL_TCP   6u
+#define PROTOCOL_UDP   17u
 
 static uint32_t read16(const uint8_t *at) { return (uint32_t)at[0] << 8 | at[1]; }
 static uint32_t read32(const uint8_t *at) { return read16(at) << 16 | read16(at + 2); }

@@ -28,8 +28,8 @@ static void emit(void *context)
         plait_switch_receive(generator->sw, generator->port, pkt);
 }
 
-int plait_generator_start(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length,
-                          uint64_t count, sim_time start, sim_time interval, struct plait_error *error)
+int plait_generator_start(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length, uint64_t count,
+                          sim_time start, sim_time interval, struct plait_error *error)
 {
     struct plait_generator *generator = malloc(sizeof *generator + length);
     if (!generator || plait_event_init(&sw->fabric->events, &generator->event, emit, generator)) {

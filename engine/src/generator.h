@@ -4,8 +4,8 @@
 
 #include "switch.h"
 
-int plait_generator_start(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length,
-                          uint64_t count, sim_time start, sim_time interval, struct plait_error *error);
+int plait_generator_start(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length, uint64_t count,
+                          sim_time start, sim_time interval, struct plait_error *error);
 void plait_generators_free(struct plait_switch *sw);
 
 #endif

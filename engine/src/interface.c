@@ -16,9 +16,9 @@
 #include "error.h"
 
 #define SOCKET_BUFFER (16 << 20)
-#define RETRY_NS 50000u
-#define VLAN_BYTES 4u
-#define VNET_BYTES ((uint32_t)sizeof(struct virtio_net_hdr))
+#define RETRY_NS      50000u
+#define VLAN_BYTES    4u
+#define VNET_BYTES    ((uint32_t)sizeof(struct virtio_net_hdr))
 #define CONTROL_BYTES CMSG_SPACE(sizeof(struct tpacket_auxdata))
 
 struct plait_interface_batch {
@@ -61,8 +61,7 @@ static int open_in(struct plait_interface *interface, struct plait_error *error)
         return result;
     unsigned index = if_nametoindex(interface->name);
     struct packet_mreq promiscuous = {.mr_ifindex = (int)index, .mr_type = PACKET_MR_PROMISC};
-    struct sockaddr_ll address = {
-        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)index};
+    struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)index};
     const char *step = NULL;
     if (setsockopt(interface->fd_in, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof one))
         step = "PACKET_IGNORE_OUTGOING";
@@ -99,7 +98,8 @@ static void prepare(struct plait_interface *interface, uint32_t i)
     if (!batch->packets[i])
         batch->packets[i] = plait_pool_get(&interface->fabric->pool);
     struct plait_pkt *pkt = batch->packets[i];
-    /* The virtio_net_hdr goes into the headroom; one byte more than allowed tells an oversize frame from one that fits. */
+    /* The virtio_net_hdr goes into the headroom; one byte more than allowed tells an oversize frame from one that fits.
+     */
     batch->vectors[i] = pkt ? (struct iovec){pkt->packet.data - VNET_BYTES, VNET_BYTES + PLAIT_MAX_FRAME + 1}
                             : (struct iovec){batch->nowhere, VNET_BYTES};
     batch->messages[i].msg_hdr = (struct msghdr){.msg_iov = &batch->vectors[i],

@@ -3,10 +3,9 @@
  * In: recvmmsg in batches into pool packets; a VLAN tag that the kernel took off is put back, a checksum that a local
  * sender left to its "hardware" (CHECKSUM_PARTIAL, told by virtio_net_hdr) is completed, a super-frame (TSO, UFO) or a
  * frame beyond PLAIT_MAX_FRAME is dropped and counted: turn segmentation offload off at the sender
- * (`ethtool -K <its interface> tso off gso off`).  Frames then pass `port`, which serialises them at the link's rate from
- * a bounded queue, as the peer's NIC would.
- * Out: sendmmsg in batches from `out`.  When the kernel has no room the rest waits and is tried again; what exceeds
- * PLAIT_INTERFACE_BACKLOG is dropped and counted.
+ * (`ethtool -K <its interface> tso off gso off`).  Frames then pass `port`, which serialises them at the link's rate
+ * from a bounded queue, as the peer's NIC would. Out: sendmmsg in batches from `out`.  When the kernel has no room the
+ * rest waits and is tried again; what exceeds PLAIT_INTERFACE_BACKLOG is dropped and counted.
  *
  * Invariant: every frame read or given is delivered, waiting, or in one of the drop counters.
  */
@@ -17,7 +16,7 @@
 #include "fabric.h"
 #include "tm.h"
 
-#define PLAIT_INTERFACE_BATCH 64u
+#define PLAIT_INTERFACE_BATCH   64u
 #define PLAIT_INTERFACE_BACKLOG 4096u
 
 struct plait_interface {
@@ -27,11 +26,11 @@ struct plait_interface {
     bool active;
     char name[16];
     int fd_in, fd_out;
-    bool readable;         /* the last poll or a full batch says that there is more */
+    bool readable;          /* the last poll or a full batch says that there is more */
     struct plait_port port; /* the peer's NIC queue, feeds wire 1 */
     struct plait_list out;
     uint32_t out_length;
-    bool out_blocked;      /* waits for EPOLLOUT or the retry timer */
+    bool out_blocked; /* the kernel had no room; `retry` ends it */
     struct plait_event retry;
     struct plait_interface_stats stats;
     struct plait_interface_batch *batch;

@@ -36,8 +36,8 @@ void plait_wire_set_loss(struct plait_wire *wire, double probability)
 void plait_wire_send(void *context, struct plait_pkt *pkt, sim_time last_bit)
 {
     struct plait_wire *wire = context;
-    if (wire->loss_threshold && (wire->loss_threshold == UINT64_MAX ||
-                                 plait_random_next(&wire->random) < wire->loss_threshold)) {
+    if (wire->loss_threshold &&
+        (wire->loss_threshold == UINT64_MAX || plait_random_next(&wire->random) < wire->loss_threshold)) {
         wire->drops_loss++;
         plait_pool_put(wire->pool, pkt);
         return;

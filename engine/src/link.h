@@ -41,7 +41,7 @@ struct plait_link {
     char *name;
     struct plait_wire wires[2];
     bool up;
-    uint64_t *live_up[2];      /* mirrors of the two ends for programs, or NULL */
+    uint64_t *live_up[2];              /* mirrors of the two ends for programs, or NULL */
     struct plait_interface *interface; /* end b, or NULL */
     struct plait_capture capture;
     uint64_t capture_epoch_ns; /* added to fabric time in captures: wall clock in real time, 0 in virtual */

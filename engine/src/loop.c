@@ -1,4 +1,5 @@
-/* The real-time loop: one thread, events that are due, then frames that have come, then sleep until the next of either. */
+/* The real-time loop: one thread, events that are due, then frames that have come, then sleep until the next of either.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,7 +12,7 @@
 #include "interface.h"
 
 #define EVENTS_PER_TURN 512u /* so that a busy timer cannot keep frames from being read */
-#define POLL_BATCH 64
+#define POLL_BATCH      64
 
 /* Fires what is due. Returns whether more is due already. */
 static bool fire_due(struct plait_fabric *fabric)

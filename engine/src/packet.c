@@ -4,9 +4,12 @@
 #include <string.h>
 
 #define SLAB_PACKETS 64u
-#define SLAB_PHVS 64u
+#define SLAB_PHVS    64u
 
-struct slab { void *next; _Alignas(64) uint8_t bytes[]; };
+struct slab {
+    void *next;
+    _Alignas(64) uint8_t bytes[];
+};
 
 void plait_pool_init(struct plait_pool *pool) { memset(pool, 0, sizeof *pool); }
 

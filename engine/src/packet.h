@@ -11,19 +11,21 @@
 #include "units.h"
 
 #define PLAIT_BUFFER_BYTES (PLAIT_HEADROOM + PLAIT_MAX_FRAME + 512 + 64)
-#define PLAIT_POOL_LIMIT 262144u /* packets alive in one fabric; beyond, packets are dropped and counted */
+#define PLAIT_POOL_LIMIT   262144u /* packets alive in one fabric; beyond, packets are dropped and counted */
 
 struct plait_pkt {
     struct plait_packet packet; /* first: the pipeline's view */
     struct plait_pkt *next;     /* in the one list that the packet is in */
     sim_time due;               /* arrival at the far end of a link */
     uint64_t order;
-    uint32_t queued_bytes;      /* what it counts for in its queue */
-    uint32_t tag;               /* its owner's: port to go to, session copy, ... */
+    uint32_t queued_bytes; /* what it counts for in its queue */
+    uint32_t tag;          /* its owner's: port to go to, session copy, ... */
     _Alignas(16) uint8_t buffer[PLAIT_BUFFER_BYTES];
 };
 
-struct plait_list { struct plait_pkt *head, *tail; };
+struct plait_list {
+    struct plait_pkt *head, *tail;
+};
 
 struct plait_pool {
     struct plait_pkt *free;
@@ -66,7 +68,11 @@ static inline struct plait_pkt *plait_list_take(struct plait_list *list)
 void plait_list_free(struct plait_list *list, struct plait_pool *pool);
 
 /* PHV blocks of one program on one switch. */
-struct plait_phv_pool { void *free; void *slabs; size_t size; };
+struct plait_phv_pool {
+    void *free;
+    void *slabs;
+    size_t size;
+};
 void plait_phv_pool_init(struct plait_phv_pool *pool, size_t phv_size);
 void plait_phv_pool_free(struct plait_phv_pool *pool);
 void *plait_phv_get(struct plait_phv_pool *pool); /* not zeroed; NULL without memory */

@@ -11,7 +11,7 @@
 
 #define ARRAY_LIMIT (1ull << 30) /* bytes of one counter, meter or register array */
 #define COUNT_LIMIT 65536u       /* tables, actions, arrays of a program */
-#define PHV_LIMIT (1u << 20)
+#define PHV_LIMIT   (1u << 20)
 
 /* ------------------------------------------------------------------------------------------------------------
  * Services to generated code */
@@ -154,8 +154,8 @@ static int make_state(struct plait_program *program, struct plait_error *error)
     if (!program->tables || !instance->tables || !instance->counters || !instance->registers || !instance->meters)
         return plait_fail(error, ENOMEM, "no memory for the state of %s", pipeline->program);
     for (uint32_t i = 0; i < pipeline->n_tables; i++) {
-        int result = plait_table_create(&program->tables[i], &pipeline->tables[i], program->sw->fabric->hash_seed,
-                                        error);
+        int result =
+            plait_table_create(&program->tables[i], &pipeline->tables[i], program->sw->fabric->hash_seed, error);
         if (result)
             return result;
         instance->tables[i] = &program->tables[i];

@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
-struct plait_random { uint64_t state[4]; };
+struct plait_random {
+    uint64_t state[4];
+};
 
 static inline uint64_t plait_random_rotate(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
 

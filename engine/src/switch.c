@@ -10,7 +10,7 @@
 #include "fabric.h"
 #include "generator.h"
 
-#define MASK_48 0xffffffffffffull
+#define MASK_48   0xffffffffffffull
 #define PORT_MASK 511u
 
 static uint64_t now_us(const struct plait_switch *sw) { return sw->fabric->events.now / 1000; }
@@ -425,9 +425,11 @@ int plait_switch_create(struct plait_fabric *fabric, const char *name, uint32_t 
                         uint32_t n_queues, struct plait_switch **created, struct plait_error *error)
 {
     if (n_queues < 1 || n_queues > PLAIT_QUEUES)
-        return plait_fail(error, EINVAL, "priority_queues of switch %s: %u is not in 1..%u", name, n_queues, PLAIT_QUEUES);
+        return plait_fail(error, EINVAL, "priority_queues of switch %s: %u is not in 1..%u", name, n_queues,
+                          PLAIT_QUEUES);
     if (drop_port >= PLAIT_PORTS)
-        return plait_fail(error, EINVAL, "drop_port of switch %s: %u is not in 0..%u", name, drop_port, PLAIT_PORTS - 1);
+        return plait_fail(error, EINVAL, "drop_port of switch %s: %u is not in 0..%u", name, drop_port,
+                          PLAIT_PORTS - 1);
     struct plait_switch *sw = calloc(1, sizeof *sw);
     if (!sw)
         return plait_fail(error, ENOMEM, "no memory for a switch");

@@ -3,8 +3,9 @@
  * The order of decisions is BMv2's.  End of ingress: clone, digest, resubmit > multicast > drop > unicast; end of
  * egress: clone, drop > recirculate > send.
  *
- * Invariants: ports[] entries, once made, stay; a packet in a port's queue of a switch carries a PHV of the program that
- * is loaded (so replacing the program empties the queues); live_* are mirrors that programs read, never authoritative.
+ * Invariants: ports[] entries, once made, stay; a packet in a port's queue of a switch carries a PHV of the program
+ * that is loaded (so replacing the program empties the queues); live_* are mirrors that programs read, never
+ * authoritative.
  */
 #ifndef PLAIT_SWITCH_H
 #define PLAIT_SWITCH_H
@@ -17,12 +18,12 @@
 #include "program.h"
 #include "tm.h"
 
-#define PLAIT_PORTS 512u
-#define PLAIT_LOOP_NS 100u   /* a resubmitted or recirculated packet is back after this long */
-#define PLAIT_LOOP_LIMIT 1024u
-#define PLAIT_NOTICE_LIMIT 8192u
+#define PLAIT_PORTS            512u
+#define PLAIT_LOOP_NS          100u /* a resubmitted or recirculated packet is back after this long */
+#define PLAIT_LOOP_LIMIT       1024u
+#define PLAIT_NOTICE_LIMIT     8192u
 #define PLAIT_MULTICAST_GROUPS 65536u
-#define PLAIT_CLONE_SESSIONS 32768u
+#define PLAIT_CLONE_SESSIONS   32768u
 
 enum plait_instance_type {
     PLAIT_NORMAL = 0,
@@ -33,9 +34,15 @@ enum plait_instance_type {
     PLAIT_RESUBMITTED = 6,
 };
 
-struct plait_replicas { uint32_t count, truncate; struct plait_replica list[]; };
+struct plait_replicas {
+    uint32_t count, truncate;
+    struct plait_replica list[];
+};
 
-struct plait_notice_node { struct plait_notice_node *next; struct plait_notice notice; };
+struct plait_notice_node {
+    struct plait_notice_node *next;
+    struct plait_notice notice;
+};
 
 struct plait_generator;
 
@@ -52,9 +59,9 @@ struct plait_switch {
     struct plait_link *links[PLAIT_PORTS];
     uint64_t received_packets[PLAIT_PORTS], received_bytes[PLAIT_PORTS];
     uint64_t live_bytes[PLAIT_PORTS], live_packets[PLAIT_PORTS], live_up[PLAIT_PORTS];
-    struct plait_replicas **multicast;  /* by group, or NULL */
-    struct plait_replicas **sessions;   /* clone sessions by id, or NULL */
-    struct plait_list loop;             /* resubmitted and recirculated packets, by due time */
+    struct plait_replicas **multicast; /* by group, or NULL */
+    struct plait_replicas **sessions;  /* clone sessions by id, or NULL */
+    struct plait_list loop;            /* resubmitted and recirculated packets, by due time */
     uint32_t loop_length;
     struct plait_event loop_event;
     struct plait_switch_stats stats;

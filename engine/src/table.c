@@ -13,7 +13,7 @@ struct match_table {
     const struct plait_table_desc *desc;
     enum search search;
     bool has_range;
-    uint32_t words;      /* of a padded key */
+    uint32_t words; /* of a padded key */
     uint32_t count, capacity;
     uint64_t hash_seed;
     uint64_t next_serial;
@@ -184,7 +184,10 @@ struct plait_entry *plait_table_lookup(const struct plait_table *table, const ui
 /* ------------------------------------------------------------------------------------------------------------
  * What the control plane asks for, checked and brought into one form: key, mask and range bounds */
 
-struct normal_match { uint64_t mask[PLAIT_KEY_WORDS], key[PLAIT_KEY_WORDS], low[PLAIT_KEY_WORDS], high[PLAIT_KEY_WORDS]; int32_t rank; };
+struct normal_match {
+    uint64_t mask[PLAIT_KEY_WORDS], key[PLAIT_KEY_WORDS], low[PLAIT_KEY_WORDS], high[PLAIT_KEY_WORDS];
+    int32_t rank;
+};
 
 static int check_shape(const struct plait_table_desc *desc, const char *what, const uint8_t *bytes, uint32_t length,
                        struct plait_error *error)
@@ -263,7 +266,8 @@ static int normalise(const struct match_table *impl, const struct plait_match_sp
             break;
         case PLAIT_RANGE:
             if (!match->high)
-                return plait_fail(error, EINVAL, "range_high for table %s: field %s needs one", desc->name, field->name);
+                return plait_fail(error, EINVAL, "range_high for table %s: field %s needs one", desc->name,
+                                  field->name);
             if (memcmp(match->key + field->offset, match->high + field->offset, bytes) > 0)
                 return plait_fail(error, EINVAL, "range for table %s, field %s: low exceeds high", desc->name,
                                   field->name);
@@ -401,8 +405,9 @@ int plait_table_insert(struct plait_table *table, struct plait_actions *actions,
     struct plait_tuple *tuple = tuple_of_mask(impl, normal.mask);
     int32_t priority = impl->search == SEARCH_PRIORITY ? match->priority : 0;
     for (struct plait_rule *rule = tuple ? plait_tuple_find(tuple, normal.key, hash) : NULL; rule; rule = rule->next)
-        if (rule->priority == priority && (!impl->has_range || (memcmp(rule->words + impl->words, normal.low, key_size) == 0 &&
-                                            memcmp(rule->words + 2 * impl->words, normal.high, key_size) == 0)))
+        if (rule->priority == priority &&
+            (!impl->has_range || (memcmp(rule->words + impl->words, normal.low, key_size) == 0 &&
+                                  memcmp(rule->words + 2 * impl->words, normal.high, key_size) == 0)))
             return plait_fail(error, EEXIST, "table %s: an entry with this match exists", impl->desc->name);
     if (impl->count >= impl->capacity)
         return plait_fail(error, ENOSPC, "table %s is full: %u entries", impl->desc->name, impl->capacity);
@@ -494,8 +499,8 @@ struct plait_entry *plait_table_entry(struct plait_table *table, uint64_t handle
     return rule ? &rule->entry : NULL;
 }
 
-int plait_table_default_set(struct plait_table *table, struct plait_actions *actions,
-                            const struct plait_target *target, struct plait_error *error)
+int plait_table_default_set(struct plait_table *table, struct plait_actions *actions, const struct plait_target *target,
+                            struct plait_error *error)
 {
     struct match_table *impl = impl_of(table);
     struct plait_bound bound = {0};

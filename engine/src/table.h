@@ -39,8 +39,8 @@ int plait_table_delete(struct plait_table *table, uint64_t handle, struct plait_
 /* The entry of a handle, or NULL with the error filled. */
 struct plait_entry *plait_table_entry(struct plait_table *table, uint64_t handle, struct plait_error *error);
 /* `target` NULL: nothing runs on a miss. */
-int plait_table_default_set(struct plait_table *table, struct plait_actions *actions,
-                            const struct plait_target *target, struct plait_error *error);
+int plait_table_default_set(struct plait_table *table, struct plait_actions *actions, const struct plait_target *target,
+                            struct plait_error *error);
 uint32_t plait_table_count(const struct plait_table *table);
 
 #endif

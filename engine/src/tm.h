@@ -2,8 +2,8 @@
  *
  * Invariants: packets = sum over queues of packets waiting, likewise bytes; a packet that is being serialised no longer
  * counts.  Conservation: enqueued = departed + dropped + waiting.  A packet occupies the port for exactly bits / rate:
- * fractions of a nanosecond are carried over within a busy period, so N packets take floor(total bits / rate).  Bytes are
- * those of the frame, without preamble, gap and FCS.  While packets wait for a busy port, `ready` is scheduled at
+ * fractions of a nanosecond are carried over within a busy period, so N packets take floor(total bits / rate).  Bytes
+ * are those of the frame, without preamble, gap and FCS.  While packets wait for a busy port, `ready` is scheduled at
  * busy_until; an idle port has no event.
  *
  * `depart` runs when a packet leaves its queue, and may change or consume it (egress processing); `send` takes it with
@@ -15,9 +15,9 @@
 #include "event.h"
 #include "packet.h"
 
-#define PLAIT_QUEUES 8u
+#define PLAIT_QUEUES                8u
 #define PLAIT_DEFAULT_QUEUE_PACKETS 1024u
-#define PLAIT_UNLIMITED UINT64_MAX
+#define PLAIT_UNLIMITED             UINT64_MAX
 
 struct plait_queue {
     struct plait_list list;
@@ -32,14 +32,14 @@ struct plait_port {
     struct plait_pool *pool;
     struct plait_queue queues[PLAIT_QUEUES];
     uint32_t n_queues;
-    uint32_t waiting;    /* bit q: queue q is not empty */
+    uint32_t waiting; /* bit q: queue q is not empty */
     uint64_t packets, max_packets;
     byte_count bytes, max_bytes;
     bits_per_second rate;
     sim_time busy_until;
-    uint64_t carry;      /* of bits * 1e9, what the last division left over */
+    uint64_t carry; /* of bits * 1e9, what the last division left over */
     struct plait_event ready;
-    bool serving;        /* plait_port_serve is on the stack: egress may enqueue to its own port */
+    bool serving; /* plait_port_serve is on the stack: egress may enqueue to its own port */
 
     bool (*depart)(void *owner, struct plait_port *port, struct plait_pkt *pkt); /* NULL: nothing to do */
     void *owner;

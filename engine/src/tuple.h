@@ -24,14 +24,17 @@ struct plait_rule {
     uint64_t words[]; /* masked key; tables with ranges: then low, then high */
 };
 
-struct plait_tuple_slot { uint64_t hash; struct plait_rule *head; };
+struct plait_tuple_slot {
+    uint64_t hash;
+    struct plait_rule *head;
+};
 
 struct plait_tuple {
     uint32_t words;
-    int32_t rank; /* prefix length, or an upper bound of the priorities in it */
+    int32_t rank;                    /* prefix length, or an upper bound of the priorities in it */
     uint32_t count, used, slot_mask; /* rules; slots in use; slots - 1 */
     struct plait_tuple_slot *slots;
-    struct plait_tuple_slot *larger; /* a copy of slots, rehashed to twice the size, to take over at the next insert */
+    struct plait_tuple_slot *larger;  /* a copy of slots, rehashed to twice the size, to take over at the next insert */
     struct plait_tuple_slot *retired; /* what `larger` took over from: freed when packets need not wait for it */
     uint64_t mask[];
 };

@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint64_t sim_time;        /* ns since the fabric began */
+typedef uint64_t sim_time; /* ns since the fabric began */
 typedef uint64_t byte_count;
 typedef uint64_t bits_per_second; /* 0: unlimited */
 
 #define SIM_TIME_NEVER UINT64_MAX
-#define NS_PER_SECOND 1000000000ull
+#define NS_PER_SECOND  1000000000ull
 
 /* Asserts stay in release builds: a broken invariant must stop the fabric, not corrupt a measurement. */
 #ifdef NDEBUG

@@ -1,16 +1,29 @@
 /* A hand-written program for the engine's tests: forwards by destination MAC (exact) or IPv4 route (LPM, selector), and
- * does whatever else an action asks for.  Frames of EtherType 0x88b5 carry 20 bytes of telemetry that egress fills in, so
- * that a test sees what the traffic manager and the replication paths told the program. */
+ * does whatever else an action asks for.  Frames of EtherType 0x88b5 carry 20 bytes of telemetry that egress fills in,
+ * so that a test sees what the traffic manager and the replication paths told the program. */
 #include <string.h>
 
 #include "pipeline.h"
 
-#define ETHERNET 14u
-#define TELEMETRY 20u
-#define TYPE_IPV4 0x0800u
+#define ETHERNET       14u
+#define TELEMETRY      20u
+#define TYPE_IPV4      0x0800u
 #define TYPE_TELEMETRY 0x88b5u
 
-enum action { FORWARD, DROP, MULTICAST, CLONE_I2E, DIGEST, RESUBMIT, RECIRCULATE, WIDE, METERED, CLONE_E2E, EGRESS_DROP, PRIORITY };
+enum action {
+    FORWARD,
+    DROP,
+    MULTICAST,
+    CLONE_I2E,
+    DIGEST,
+    RESUBMIT,
+    RECIRCULATE,
+    WIDE,
+    METERED,
+    CLONE_E2E,
+    EGRESS_DROP,
+    PRIORITY
+};
 enum table { MAC, ROUTE, ACL, VRF, TINY };
 
 struct phv {
@@ -19,7 +32,9 @@ struct phv {
     uint16_t type;
     uint8_t ipv4[20];
     uint8_t telemetry[TELEMETRY];
-    struct { uint32_t keep, lose, e2e_session, egress_drop, loops; } meta;
+    struct {
+        uint32_t keep, lose, e2e_session, egress_drop, loops;
+    } meta;
 };
 
 static void parse(struct plait_instance *instance, struct plait_packet *packet)
@@ -249,8 +264,11 @@ static const struct plait_table_desc tables[] = {
 
 static const struct plait_array_desc counters[] = {{"ports", 512, 0, false}};
 static const struct plait_array_desc registers[] = {
-    {"scratch", 16, 30, false}, {"plait.queue_bytes", 512, 32, false},   {"plait.queue_packets", 512, 32, false},
-    {"plait.port_up", 64, 1, false}, {"wide", 4, 100, false},
+    {"scratch", 16, 30, false},
+    {"plait.queue_bytes", 512, 32, false},
+    {"plait.queue_packets", 512, 32, false},
+    {"plait.port_up", 64, 1, false},
+    {"wide", 4, 100, false},
 };
 static const struct plait_array_desc meters[] = {{"limit", 16, 1, false}, {"mac_meter", 0, 0, true}};
 static const uint32_t learn_widths[] = {48};

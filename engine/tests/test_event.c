@@ -4,9 +4,18 @@
 
 #define EVENTS 2000
 
-struct probe { struct plait_event event; struct plait_event_queue *queue; sim_time time; uint64_t order; bool armed; };
+struct probe {
+    struct plait_event event;
+    struct plait_event_queue *queue;
+    sim_time time;
+    uint64_t order;
+    bool armed;
+};
 
-static struct { sim_time time; uint64_t order; } last;
+static struct {
+    sim_time time;
+    uint64_t order;
+} last;
 static uint32_t fired;
 
 static void observe(void *context)
@@ -94,7 +103,8 @@ static void advance_stops_at_the_next_event(void)
 static void drawn_order_decides_ties(void)
 {
     struct plait_event_queue queue;
-    struct probe early = {.queue = &queue, .time = 5, .armed = true}, late = {.queue = &queue, .time = 5, .armed = true};
+    struct probe early = {.queue = &queue, .time = 5, .armed = true},
+                 late = {.queue = &queue, .time = 5, .armed = true};
     memset(&last, 0, sizeof last);
     plait_event_queue_init(&queue);
     CHECK(plait_event_init(&queue, &early.event, observe, &early) == 0);

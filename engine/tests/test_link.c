@@ -3,7 +3,12 @@
 
 #define PACKETS 1000
 
-struct end { struct plait_event_queue *events; struct plait_pool *pool; uint32_t count, tags[PACKETS]; sim_time times[PACKETS]; };
+struct end {
+    struct plait_event_queue *events;
+    struct plait_pool *pool;
+    uint32_t count, tags[PACKETS];
+    sim_time times[PACKETS];
+};
 
 static void receive(void *to, uint32_t port, struct plait_pkt *pkt)
 {
@@ -14,7 +19,13 @@ static void receive(void *to, uint32_t port, struct plait_pkt *pkt)
     plait_pool_put(end->pool, pkt);
 }
 
-struct bench { struct plait_event_queue events; struct plait_pool pool; struct plait_link link; struct plait_wire wire; struct end end; };
+struct bench {
+    struct plait_event_queue events;
+    struct plait_pool pool;
+    struct plait_link link;
+    struct plait_wire wire;
+    struct end end;
+};
 
 static void bench_init(struct bench *bench, sim_time delay, double loss, uint64_t seed)
 {

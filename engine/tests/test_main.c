@@ -2,7 +2,10 @@
 
 const char *echo_program;
 
-static const struct { const char *name; void (*run)(void); } tests[] = {
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {
     {"events", test_events},   {"tables", test_tables}, {"traffic_manager", test_traffic_manager},
     {"meters", test_meters},   {"links", test_links},   {"switch", test_switch},
     {"control", test_control},

@@ -37,7 +37,8 @@ static void slow_rates_do_not_lose_tokens(void)
     CHECK_EQUAL(plait_meter_configure(&cell, false, 0, 3, 1, 3, 1, NULL), 0);
     for (uint64_t us = 0; us <= 10000000; us += 7)
         green += plait_meter_execute(&cell, us, 1) == PLAIT_GREEN;
-    CHECK_EQUAL(green, 1 + 30 - 1); /* the first from the full bucket; the last accrues at 10 s, after the last packet */
+    CHECK_EQUAL(green,
+                1 + 30 - 1); /* the first from the full bucket; the last accrues at 10 s, after the last packet */
 }
 
 static void long_idle_and_large_rates_do_not_overflow(void)

@@ -4,11 +4,19 @@
 #include "unit.h"
 
 #define SWITCHES 3
-#define ACTIONS 12
+#define ACTIONS  12
 
-struct fuzz { struct plait_fabric *fabric; struct plait_switch *switches[SWITCHES]; struct plait_link *links[SWITCHES]; struct plait_random random; };
+struct fuzz {
+    struct plait_fabric *fabric;
+    struct plait_switch *switches[SWITCHES];
+    struct plait_link *links[SWITCHES];
+    struct plait_random random;
+};
 
-static uint64_t pick(struct fuzz *fuzz, uint64_t low, uint64_t high) { return plait_random_between(&fuzz->random, low, high); }
+static uint64_t pick(struct fuzz *fuzz, uint64_t low, uint64_t high)
+{
+    return plait_random_between(&fuzz->random, low, high);
+}
 
 static void build(struct fuzz *fuzz, uint64_t seed)
 {
@@ -23,8 +31,8 @@ static void build(struct fuzz *fuzz, uint64_t seed)
     }
     struct plait_port_spec spec = {1000000000, 2000, 0.05, 8, 9000};
     for (int i = 0; i < SWITCHES; i++) {
-        fuzz->links[i] = plait_fabric_connect(fuzz->fabric, "l", fuzz->switches[i], 1, fuzz->switches[(i + 1) % SWITCHES],
-                                              2, &spec, &error);
+        fuzz->links[i] = plait_fabric_connect(fuzz->fabric, "l", fuzz->switches[i], 1,
+                                              fuzz->switches[(i + 1) % SWITCHES], 2, &spec, &error);
         CHECK(fuzz->links[i]);
         CHECK_EQUAL(plait_link_record_flows(fuzz->links[i], 16, &error), 0);
     }
@@ -52,8 +60,8 @@ static void random_entry(struct fuzz *fuzz, struct plait_switch *sw)
     struct plait_replica replicas[] = {{1, 1}, {2, 2}, {7, 3}, {510, 4}};
     uint32_t group = (uint32_t)pick(fuzz, 1, 3);
     CHECK_EQUAL(plait_control_multicast_set(sw, group, replicas, (uint32_t)pick(fuzz, 0, 4), &error), 0);
-    CHECK_EQUAL(plait_control_clone_session_set(sw, group, replicas, (uint32_t)pick(fuzz, 0, 4), (uint32_t)pick(fuzz, 0, 80),
-                                                &error),
+    CHECK_EQUAL(plait_control_clone_session_set(sw, group, replicas, (uint32_t)pick(fuzz, 0, 4),
+                                                (uint32_t)pick(fuzz, 0, 80), &error),
                 0);
     if (pick(fuzz, 0, 9) == 0)
         plait_control_multicast_delete(sw, group, &error);
@@ -102,7 +110,8 @@ static void fuzz_one(uint64_t seed)
             random_entry(&fuzz, sw);
         random_frame(&fuzz, sw);
         if (pick(&fuzz, 0, 3) == 0)
-            plait_fabric_run_until(fuzz.fabric, plait_fabric_now(fuzz.fabric) + pick(&fuzz, 0, 5000), UINT64_MAX, &done);
+            plait_fabric_run_until(fuzz.fabric, plait_fabric_now(fuzz.fabric) + pick(&fuzz, 0, 5000), UINT64_MAX,
+                                   &done);
         if (pick(&fuzz, 0, 499) == 0)
             plait_link_set_up(fuzz.links[pick(&fuzz, 0, SWITCHES - 1)], (int)pick(&fuzz, 0, 1));
         if (pick(&fuzz, 0, 999) == 0)

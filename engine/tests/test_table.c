@@ -5,15 +5,20 @@
 #include "table.h"
 #include "unit.h"
 
-#define RULES 400
-#define STEPS 6000
+#define RULES     400
+#define STEPS     6000
 #define KEY_BYTES 7
 
 static const struct plait_action_desc actions[] = {{"a", 1, 0, 0, NULL}};
 static const struct plait_pipeline pipeline = {.abi = PLAIT_PIPELINE_ABI, .n_actions = 1, .actions = actions};
 static const struct plait_target target = {PLAIT_TARGET_ACTION, 0, NULL, 0};
 
-struct model_rule { bool used; uint8_t key[KEY_BYTES], mask[KEY_BYTES], high[KEY_BYTES]; int prefix, priority; uint64_t serial, handle; };
+struct model_rule {
+    bool used;
+    uint8_t key[KEY_BYTES], mask[KEY_BYTES], high[KEY_BYTES];
+    int prefix, priority;
+    uint64_t serial, handle;
+};
 
 struct shape {
     const char *what;
@@ -27,7 +32,11 @@ static const struct shape shapes[] = {
     {"lpm", {{"a", PLAIT_LPM, 32, 0}}, 1, 4, false},
     {"exact + lpm of odd width", {{"a", PLAIT_EXACT, 2, 0}, {"b", PLAIT_LPM, 19, 1}}, 2, 4, false},
     {"ternary", {{"a", PLAIT_TERNARY, 16, 0}}, 1, 2, true},
-    {"ternary + range + optional", {{"a", PLAIT_TERNARY, 12, 0}, {"b", PLAIT_RANGE, 16, 2}, {"c", PLAIT_OPTIONAL, 2, 4}}, 3, 5, true},
+    {"ternary + range + optional",
+     {{"a", PLAIT_TERNARY, 12, 0}, {"b", PLAIT_RANGE, 16, 2}, {"c", PLAIT_OPTIONAL, 2, 4}},
+     3,
+     5,
+     true},
     {"range", {{"a", PLAIT_RANGE, 8, 0}}, 1, 1, true},
     {"lpm beside ternary", {{"a", PLAIT_LPM, 16, 0}, {"b", PLAIT_TERNARY, 4, 2}}, 2, 3, true},
 };
@@ -56,7 +65,8 @@ static bool field_matches(const struct plait_key_desc *field, const struct model
     }
 }
 
-static const struct model_rule *model_lookup(const struct shape *shape, const struct model_rule *rules, const uint8_t *key)
+static const struct model_rule *model_lookup(const struct shape *shape, const struct model_rule *rules,
+                                             const uint8_t *key)
 {
     const struct model_rule *best = NULL;
     for (int i = 0; i < RULES; i++) {
@@ -77,8 +87,9 @@ static const struct model_rule *model_lookup(const struct shape *shape, const st
 static void random_field(struct plait_random *random, const struct plait_key_desc *field, uint8_t *to, uint64_t spread)
 {
     uint64_t top = (1ull << field->width) - 1;
-    uint64_t value = plait_random_between(random, 0, 1) ? plait_random_between(random, 0, top < spread ? top : spread)
-                                                        : top - plait_random_between(random, 0, top < spread ? top : spread);
+    uint64_t value = plait_random_between(random, 0, 1)
+                         ? plait_random_between(random, 0, top < spread ? top : spread)
+                         : top - plait_random_between(random, 0, top < spread ? top : spread);
     for (uint32_t i = (field->width + 7) / 8; i-- > 0; value >>= 8)
         to[i] = (uint8_t)value;
 }
@@ -90,7 +101,8 @@ static void random_rule(struct plait_random *random, const struct shape *shape, 
     for (uint32_t f = 0; f < shape->n_keys; f++) {
         const struct plait_key_desc *field = &shape->keys[f];
         uint32_t bytes = (field->width + 7) / 8;
-        uint8_t *key = rule->key + field->offset, *mask = rule->mask + field->offset, *high = rule->high + field->offset;
+        uint8_t *key = rule->key + field->offset, *mask = rule->mask + field->offset,
+                *high = rule->high + field->offset;
         random_field(random, field, key, 20);
         random_field(random, field, high, 20);
         if (field->match == PLAIT_RANGE && memcmp(key, high, bytes) > 0)
@@ -114,7 +126,8 @@ static bool same_match(const struct shape *shape, const struct model_rule *a, co
     for (uint32_t f = 0; f < shape->n_keys; f++) {
         const struct plait_key_desc *field = &shape->keys[f];
         uint32_t bytes = (field->width + 7) / 8, at = field->offset;
-        uint64_t full = (1ull << field->width) - 1, mask_a = full, mask_b = full, key_a = 0, key_b = 0, given_a = 0, given_b = 0;
+        uint64_t full = (1ull << field->width) - 1, mask_a = full, mask_b = full, key_a = 0, key_b = 0, given_a = 0,
+                 given_b = 0;
         for (uint32_t i = 0; i < bytes; i++) {
             key_a = key_a << 8 | a->key[at + i];
             key_b = key_b << 8 | b->key[at + i];
@@ -139,7 +152,8 @@ static bool same_match(const struct shape *shape, const struct model_rule *a, co
 static void against_model(const struct shape *shape, uint64_t seed)
 {
     static struct model_rule rules[RULES];
-    struct plait_table_desc desc = {"t", PLAIT_TABLE_SIMPLE, RULES, shape->n_keys, shape->key_bytes, shape->keys, false, false, -1};
+    struct plait_table_desc desc = {
+        "t", PLAIT_TABLE_SIMPLE, RULES, shape->n_keys, shape->key_bytes, shape->keys, false, false, -1};
     struct plait_table table;
     struct plait_actions store;
     struct plait_random random;
@@ -162,8 +176,8 @@ static void against_model(const struct shape *shape, uint64_t seed)
             bool exists = false;
             for (int i = 0; i < RULES; i++)
                 exists |= rules[i].used && same_match(shape, &rules[i], &fresh);
-            struct plait_match_spec match = {fresh.key, shape->key_bytes, fresh.mask, shape->key_bytes, fresh.high,
-                                             shape->key_bytes, fresh.prefix, fresh.priority};
+            struct plait_match_spec match = {fresh.key,  shape->key_bytes, fresh.mask,   shape->key_bytes,
+                                             fresh.high, shape->key_bytes, fresh.prefix, fresh.priority};
             int result = plait_table_insert(&table, &store, &match, &target, &fresh.handle, &error);
             CHECK_EQUAL(result, exists ? -EEXIST : 0);
             if (!exists) {

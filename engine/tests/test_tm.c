@@ -2,7 +2,12 @@
 #include "tm.h"
 #include "unit.h"
 
-struct sink { struct plait_pool *pool; uint64_t packets, bytes; sim_time last_bit; uint32_t tags[64]; };
+struct sink {
+    struct plait_pool *pool;
+    uint64_t packets, bytes;
+    sim_time last_bit;
+    uint32_t tags[64];
+};
 
 static void receive(void *to, struct plait_pkt *pkt, sim_time last_bit)
 {
@@ -16,7 +21,12 @@ static void receive(void *to, struct plait_pkt *pkt, sim_time last_bit)
     plait_pool_put(sink->pool, pkt);
 }
 
-struct bench { struct plait_event_queue events; struct plait_pool pool; struct plait_port port; struct sink sink; };
+struct bench {
+    struct plait_event_queue events;
+    struct plait_pool pool;
+    struct plait_port port;
+    struct sink sink;
+};
 
 static void bench_init(struct bench *bench, uint32_t queues, bits_per_second rate)
 {

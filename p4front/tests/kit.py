@@ -23,6 +23,7 @@ struct metadata_t {{ bit<16> flow; bit<8> mark; bool flag; {metadata} }}
 parser prs(packet_in pkt, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
     {parser}
 }}
+{blocks}
 control vrf(inout headers_t hdr, inout metadata_t meta) {{ apply {{ {verify} }} }}
 control ing(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
     {locals}
@@ -41,8 +42,8 @@ PARSER = """
 
 def program_text(**parts: str) -> str:
     """The skeleton with some parts replaced."""
-    names = ("declarations", "headers", "metadata", "verify", "locals", "ingress", "egress", "compute", "package")
-    return SKELETON.format(**{**dict.fromkeys(names, ""), "parser": PARSER, **parts})
+    names = "declarations headers metadata blocks verify locals ingress egress compute package"
+    return SKELETON.format(**{**dict.fromkeys(names.split(), ""), "parser": PARSER, **parts})
 
 
 def tool(name: str) -> str:

@@ -11,11 +11,7 @@ from p4front.driver import compile_file
 from p4front.json_parser import _prefixes
 from p4front.tests.kit import P4SRC
 
-SECTIONS = """
-    header_types headers header_stacks header_union_types header_unions header_union_stacks field_lists errors enums
-    parsers parse_vsets deparsers meter_arrays counter_arrays register_arrays calculations learn_lists actions pipelines
-    checksums force_arith extern_instances field_aliases program __meta__
-""".split()
+SECTIONS = ["header_types", "headers", "header_stacks", "header_union_types", "header_unions", "header_union_stacks", "field_lists", "errors", "enums", "parsers", "parse_vsets", "deparsers", "meter_arrays", "counter_arrays", "register_arrays", "calculations", "learn_lists", "actions", "pipelines", "checksums", "force_arith", "extern_instances", "field_aliases", "program", "__meta__"]
 
 
 def primitives(json: dict[str, Any], op: str) -> list[dict[str, Any]]:
@@ -125,13 +121,14 @@ def test_constants_are_folded(compile_parts) -> None:
 
 def test_slices_of_the_left_side(compile_parts) -> None:
     json = compile_parts(ingress="hdr.ip.sum[11:4] = hdr.ip.ttl;").bmv2_json
-    assert ops(primitives(json, "assign")[0]["parameters"][1]) == ["|", "&", "&", "<<"] or True
     (assign,) = primitives(json, "assign")
     assert assign["parameters"][0]["value"] == ["ip", "sum"]
+    assert sorted(ops(assign["parameters"][1])) == ["&", "&", "&", "<<", "|"]
 
 
 def test_branches_become_conditionals(compile_parts) -> None:
-    json = compile_parts(ingress="if (hdr.ip.isValid()) { meta.mark = 1; } else { meta.mark = 2; } meta.flow = 3;").bmv2_json
+    ingress = "if (hdr.ip.isValid()) { meta.mark = 1; } else { meta.mark = 2; } meta.flow = 3;"
+    json = compile_parts(ingress=ingress).bmv2_json
     pipe = pipeline(json)
     (condition,) = pipe["conditionals"]
     assert pipe["init_table"] == condition["name"]
@@ -160,12 +157,12 @@ def test_switch_on_the_action(compile_parts) -> None:
 
 
 def test_exit_and_return_end_the_right_thing(compile_parts) -> None:
-    declarations = """
+    blocks = """
         control sub(inout metadata_t meta) {
             apply { if (meta.mark == 1) { return; } if (meta.mark == 2) { exit; } meta.mark = 3; }
         }
     """
-    json = compile_parts(declarations=declarations, locals="sub() s;", ingress="s.apply(meta); meta.flow = 4;").bmv2_json
+    json = compile_parts(blocks=blocks, locals="sub() s;", ingress="s.apply(meta); meta.flow = 4;").bmv2_json
     found = nodes(json)
     first, second = (item for item in found.values() if "expression" in item)
     after = first["true_next"]  # return: what follows the application
@@ -224,8 +221,8 @@ def test_stacks_subparsers_and_lookahead(compile_parts) -> None:
 
 
 def test_two_instances_have_two_sets_of_everything(compile_parts) -> None:
-    declarations = "control c(inout metadata_t m) { register<bit<8>>(4) r; apply { r.read(m.mark, 0); } }"
-    json = compile_parts(declarations=declarations, locals="c() x; c() y;", ingress="x.apply(meta); y.apply(meta);").bmv2_json
+    blocks = "control c(inout metadata_t m) { register<bit<8>>(4) r; apply { r.read(m.mark, 0); } }"
+    json = compile_parts(blocks=blocks, locals="c() x; c() y;", ingress="x.apply(meta); y.apply(meta);").bmv2_json
     assert [register["name"] for register in json["register_arrays"]] == ["ing.x.r", "ing.y.r"]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from p4front.tests.kit import P4SRC
 from finsy.proto import p4i
 
 from p4front.driver import compile_file
 from p4front.p4info_symbols import field_ids, jenkins_hash
+from p4front.tests.kit import P4SRC
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,10 @@ def test_externs(compile_parts) -> None:
         action a() { dm.read(meta.mark); c.count(); }
         table t { key = { hdr.ip.ttl: exact; } actions = { a; } counters = c; meters = dm; support_timeout = true; }
     """
-    ingress = "t.apply(); r.write(0, hdr.ip.src); m.execute_meter(1, meta.mark); digest(1, { hdr.eth.src, sm.ingress_port });"
+    ingress = """
+        t.apply(); r.write(0, hdr.ip.src); m.execute_meter(1, meta.mark);
+        digest(1, { hdr.eth.src, sm.ingress_port });
+    """
     info = compile_parts(locals=locals_, ingress=ingress).p4info
     assert info.registers[0].type_spec.bitstring.bit.bitwidth == 32 and info.registers[0].size == 64
     assert info.meters[0].spec.unit == p4i.MeterSpec.BYTES

@@ -157,8 +157,8 @@ class Pair:
 def _daemon(folder: Path, config: dict[str, Any]) -> subprocess.Popen[str]:
     path = folder / "nic.json"
     path.write_text(json.dumps(config))
-    command = [sys.executable, "/tmp/asan_daemon.py", "--config", str(path), "--exit-with-parent"]; os.environ["LD_PRELOAD"]="/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so /usr/lib/gcc/x86_64-linux-gnu/12/libubsan.so"; os.environ["ASAN_OPTIONS"]="detect_leaks=0"
-    daemon = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True); os.environ.pop("LD_PRELOAD")
+    command = [sys.executable, "-m", "rdma.daemon", "--config", str(path), "--exit-with-parent"]
+    daemon = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert daemon.stdout
     if daemon.stdout.readline() != "ready\n":
         daemon.stdout.close()

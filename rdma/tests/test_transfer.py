@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from ebpf.c_module import SANITIZE_VARIABLE, sanitizer_environment
 from rdma.protocol import MESSAGE_MAX
-from rdma.tests.lab import Lab, Link, eventually, lab
+from rdma.tests.lab import ROOT, Lab, Link, eventually, lab
 from rdma.verbs import Access, VerbsError, Write, connect
 
 
@@ -205,3 +208,14 @@ def test_what_a_client_leaves_is_free_again(direct: Lab) -> None:
         return True
 
     assert eventually(try_again)
+
+
+@pytest.mark.skipif(SANITIZE_VARIABLE in os.environ, reason="this is the sanitized run")
+def test_the_engine_is_clean_under_sanitizers(can_run: None) -> None:
+    sanitizers = sanitizer_environment()
+    if sanitizers is None:
+        pytest.skip("the C compiler has no sanitizers")
+    which = "rough or both or small or wrong or nobody or free"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__, "-k", which]
+    result = subprocess.run(command, cwd=ROOT, env={**os.environ, **sanitizers}, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
