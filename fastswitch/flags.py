@@ -21,6 +21,9 @@ _NOTED = {
     "--max-mc-groups": "multicast groups are not limited in number",
     "--dump-packet-data": "packets are not dumped; use --pcap",
     "--debugger-addr": "there is no debugger",
+    "--log-file-max-size": "the log file is not rotated",
+    "--log-file-max-files": "the log file is not rotated",
+    "--max-port-count": "the number of ports is not limited",
 }
 _NOTED_SWITCHES = {
     "--debugger": "there is no debugger",
@@ -63,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
 def parse(argv: list[str]) -> Options:
     """Options of a command line (without the program's name). UsageError and ConfigError say what is wrong;
     `--help` and `--version` print and exit."""
-    arguments = _parser().parse_args([a for a in argv if a != "--"])
+    arguments = _parser().parse_args(_without_dashes(argv))
     for name, reason in _REFUSED.items():
         if getattr(arguments, _attribute(name)) is not None:
             raise UsageError(f"{name} is not supported: {reason}")
@@ -81,6 +84,15 @@ def parse(argv: list[str]) -> Options:
         die_with_parent=arguments.die_with_parent,
         notes=notes,
     )
+
+
+def _without_dashes(argv: list[str]) -> list[str]:
+    """The arguments without the lone `--`; after a bare --pcap a program is not taken for its directory."""
+    kept = [argument for argument in argv if argument != "--"]
+    for i, argument in enumerate(kept[:-1]):
+        if argument == "--pcap" and kept[i + 1].endswith(".json"):
+            kept[i] = "--pcap=."
+    return kept
 
 
 def _parser() -> argparse.ArgumentParser:

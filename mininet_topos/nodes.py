@@ -84,7 +84,9 @@ class LabHost(Host):
     def terminate_soon(self) -> None:
         """Tells the shell and what runs in it to end, without waiting."""
         if self.shell and self.shell.poll() is None:
-            os.killpg(self.shell.pid, signal.SIGHUP)
+            # It may end by itself just now, or not lead its group yet; `cleanup` closes its terminal in any case.
+            with suppress(ProcessLookupError):
+                os.killpg(self.shell.pid, signal.SIGHUP)
 
 
 class LabSwitch(Switch):

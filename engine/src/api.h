@@ -78,10 +78,10 @@ struct plait_flow {
 enum plait_notice_kind { PLAIT_NOTICE_PACKET_IN, PLAIT_NOTICE_DIGEST, PLAIT_NOTICE_LOG, PLAIT_NOTICE_SENT };
 struct plait_notice {
     uint32_t kind;
-    uint32_t number;
+    uint32_t number; /* learn list or port */
     uint32_t length;
     uint8_t bytes[];
-}; /* number: learn list or port */
+};
 
 struct plait_replica {
     uint32_t port, instance;

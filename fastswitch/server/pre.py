@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from finsy.proto import p4r
 
 from fastswitch.server.engine_api import EngineSwitch, Replica
-from fastswitch.server.errors import already_exists, invalid_argument, not_found, unimplemented
+from fastswitch.server.errors import already_exists, invalid_argument, not_found, out_of_range, unimplemented
 
 MAX_ID = 32_767  # BMv2's limit for both kinds
 _MAX_PORT = 511  # multicast knows the ports of a 9-bit field only
@@ -97,8 +97,10 @@ class ReplicationState:
 
 
 def _check_id(number: int, what: str) -> None:
-    if not 1 <= number <= MAX_ID:
-        invalid_argument(f"{what} id {number} is not within 1..{MAX_ID}")
+    if number == 0:
+        invalid_argument(f"{what} id 0 is reserved for wildcard reads")
+    if number > MAX_ID:
+        out_of_range(f"{what} id {number} is not within 1..{MAX_ID}")
 
 
 def _replicas(replicas: Iterable[p4r.Replica], what: str) -> list[Replica]:

@@ -140,10 +140,10 @@ class ProfileState:
         del self.members[message.member_id]
 
     def read_members(self, member_id: int) -> Iterator[p4r.ActionProfileMember]:
-        """One member, or all with id 0."""
-        chosen = self.members.values() if member_id == 0 else [self._member(member_id)]
+        """One member, if it exists, or all with id 0."""
+        chosen = self.members.values() if member_id == 0 else [self.members.get(member_id)]
         for member in chosen:
-            if member.message is not None:
+            if member is not None and member.message is not None:
                 yield member.message
 
     # Groups
@@ -185,10 +185,10 @@ class ProfileState:
         del self.groups[message.group_id]
 
     def read_groups(self, group_id: int) -> Iterator[p4r.ActionProfileGroup]:
-        """One group, or all with id 0."""
-        chosen = self.groups.values() if group_id == 0 else [self._group(group_id)]
+        """One group, if it exists, or all with id 0."""
+        chosen = self.groups.values() if group_id == 0 else [self.groups.get(group_id)]
         for group in chosen:
-            if group.message is not None:
+            if group is not None and group.message is not None:
                 yield group.message
 
     def port_changed(self, port: int) -> None:

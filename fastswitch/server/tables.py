@@ -268,7 +268,8 @@ class TableState:
         self._check_extras(request)
         if not request.HasField("action"):
             if schema.has_const_default:
-                # Nothing to reset; direct resources may still be written.
+                if not (request.HasField("counter_data") or request.HasField("meter_config")):
+                    permission_denied(f"the default action of '{schema.name}' is constant")
                 self._write_direct(self.default, request, inserted=False)
                 return
             self.default = self._new_default()

@@ -42,6 +42,12 @@ def test_target_options_stand_on_either_side_of_the_dashes():
     assert switch_of("--no-p4", *argv).priority_queues == 8
 
 
+def test_pcap_takes_a_directory_or_none():
+    assert flags.parse(["--pcap", "x", "p.json"]).pcap == Path("x")
+    options = flags.parse(["--pcap", "p.json"])
+    assert (options.pcap, options.fabric.switches[0].program) == (Path("."), "p.json")
+
+
 @pytest.mark.parametrize(
     ("argv", "text"),
     [

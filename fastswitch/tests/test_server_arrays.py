@@ -179,9 +179,10 @@ def test_clone_sessions(state):
 
 @pytest.mark.parametrize("make", [multicast, clone])
 def test_replication_refuses(state, make):
-    for number in (0, 32_768):
-        with refused(rpc_code.INVALID_ARGUMENT, f"id {number} is not within 1..32767"):
-            state.write(update(INSERT, **make(number)))
+    with refused(rpc_code.INVALID_ARGUMENT, "id 0 is reserved for wildcard reads"):
+        state.write(update(INSERT, **make(0)))
+    with refused(rpc_code.OUT_OF_RANGE, "id 32768 is not within 1..32767"):
+        state.write(update(INSERT, **make(32_768)))
     with refused(rpc_code.INVALID_ARGUMENT, "port 512 is above 511"):
         state.write(update(INSERT, **make(1, replica(b"\x02\0"))))
     with refused(rpc_code.INVALID_ARGUMENT, "a replica has no port"):

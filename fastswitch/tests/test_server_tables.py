@@ -346,6 +346,8 @@ def test_what_default_entries_refuse(state, n):
         state.write(modify(entry))
     with refused(rpc_code.PERMISSION_DENIED, "the default action of 'ingress.exact_lpm_table' is constant"):
         state.write(modify(default_entry(n, "exact_lpm_table", "NoAction")))
+    with refused(rpc_code.PERMISSION_DENIED, "the default action of 'ingress.exact_lpm_table' is constant"):
+        state.write(modify(default_entry(n, "exact_lpm_table")))
     with refused(rpc_code.PERMISSION_DENIED, "is @tableonly"):
         state.write(modify(default_entry(n, "lpm_table", "drop")))
     with refused(rpc_code.PERMISSION_DENIED, "has an action profile: its default action is fixed"):

@@ -215,7 +215,7 @@ def test_the_engine_is_clean_under_sanitizers(can_run: None) -> None:
     sanitizers = sanitizer_environment()
     if sanitizers is None:
         pytest.skip("the C compiler has no sanitizers")
-    which = "rough or both or small or wrong or nobody or free"
+    which = "both or small or wrong"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__, "-k", which]
     result = subprocess.run(command, cwd=ROOT, env={**os.environ, **sanitizers}, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
