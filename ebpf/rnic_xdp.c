@@ -30,6 +30,13 @@ BPF_HASH(hosts, u64, struct nic_host, NIC_MAX_HOSTS);
 /* Queue pairs with news for the agent. */
 BPF_RINGBUF_OUTPUT(doorbells, NIC_DOORBELL_PAGES);
 
+/* Scratch of place_in_steps(). */
+struct nic_cursor_pair {
+	u32 at, from;
+};
+
+BPF_PERCPU_ARRAY(cursors, struct nic_cursor_pair, 1);
+
 /* The host that the frame is for, if it came in by that host's interface. */
 WIRE_FN u32 host_slot(struct xdp_md *ctx, u64 mac)
 {
@@ -40,19 +47,29 @@ WIRE_FN u32 host_slot(struct xdp_md *ctx, u64 mac)
 
 /*
  * Copies `length` (< 2 * NIC_PAYLOAD_MAX) frame bytes to `at` in a chunk in powers of two, each with its own bound: the
- * verifier does not relate a length to an offset.  Only for the rare packet near a chunk's end.
+ * verifier does not relate a length to an offset.  The cursor lies in a map and is read anew for each step, so that
+ * the verifier forgets how it came to be: otherwise it follows all 2^13 combinations of steps.
  */
 WIRE_FN void place_in_steps(struct xdp_md *ctx, u32 from, struct nic_chunk *chunk, u32 at, u32 length)
 {
+	u32 zero = 0;
+	volatile struct nic_cursor_pair *c = cursors.lookup(&zero);
+
+	if (!c)
+		return;
+	c->at = at;
+	c->from = from;
 #pragma unroll
 	for (u32 step = NIC_PAYLOAD_MAX; step; step >>= 1) {
+		u32 to = c->at, source = c->from;
+
 		if (!(length & step))
 			continue;
-		if (at > NIC_CHUNK_BYTES - step)
+		if (to > NIC_CHUNK_BYTES - step)
 			return;
-		bpf_xdp_load_bytes(ctx, from, chunk->bytes + at, step);
-		at += step;
-		from += step;
+		bpf_xdp_load_bytes(ctx, source, chunk->bytes + to, step);
+		c->at = to + step;
+		c->from = source + step;
 	}
 }
 

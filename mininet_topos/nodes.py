@@ -13,6 +13,7 @@ import select
 import signal
 import termios
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from subprocess import Popen
 from typing import Any
 
