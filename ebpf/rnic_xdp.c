@@ -31,11 +31,11 @@ BPF_HASH(hosts, u64, struct nic_host, NIC_MAX_HOSTS);
 BPF_RINGBUF_OUTPUT(doorbells, NIC_DOORBELL_PAGES);
 
 /* Scratch of place_in_steps(). */
-struct nic_cursor_pair {
+struct nic_place_cursor {
 	u32 at, from;
 };
 
-BPF_PERCPU_ARRAY(cursors, struct nic_cursor_pair, 1);
+BPF_PERCPU_ARRAY(cursors, struct nic_place_cursor, 1);
 
 /* The host that the frame is for, if it came in by that host's interface. */
 WIRE_FN u32 host_slot(struct xdp_md *ctx, u64 mac)
@@ -53,7 +53,7 @@ WIRE_FN u32 host_slot(struct xdp_md *ctx, u64 mac)
 WIRE_FN void place_in_steps(struct xdp_md *ctx, u32 from, struct nic_chunk *chunk, u32 at, u32 length)
 {
 	u32 zero = 0;
-	volatile struct nic_cursor_pair *c = cursors.lookup(&zero);
+	volatile struct nic_place_cursor *c = cursors.lookup(&zero);
 
 	if (!c)
 		return;

@@ -26,6 +26,7 @@ _NOTED = {
     "--max-port-count": "the number of ports is not limited",
 }
 _NOTED_SWITCHES = {
+    "--log-flush": "every line of the log is flushed",
     "--debugger": "there is no debugger",
     "--enable-swap": "a new program can always be loaded",
     "--disable-swap": "a new program can always be loaded over P4Runtime",
@@ -53,7 +54,6 @@ class Options:
     log_console: bool = False
     log_file: Path | None = None
     log_level: str = "info"
-    log_flush: bool = False
     die_with_parent: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -80,7 +80,6 @@ def parse(argv: list[str]) -> Options:
         log_console=arguments.log_console,
         log_file=arguments.log_file,
         log_level=arguments.log_level,
-        log_flush=arguments.log_flush,
         die_with_parent=arguments.die_with_parent,
         notes=notes,
     )
@@ -98,6 +97,8 @@ def _without_dashes(argv: list[str]) -> list[str]:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="plait-switch",
+        usage="plait-switch [options] (program.json | --no-p4) [-- target options]\n"
+        "       plait-switch [options] --fabric fabric.json",
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="A P4 switch with a P4Runtime server; takes the place of simple_switch_grpc.",
@@ -144,7 +145,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="LEVEL",
         help="trace, debug, info (default), warn, error, critical or off",
     )
-    common.add_argument("--log-flush", action="store_true", help="flush the log file after every line")
     common.add_argument("--die-with-parent", action="store_true", help="stop when the starting process ends")
     common.add_argument("-v", "--version", action="version", version="plait-switch (P4Runtime 1.3.0)")
     ignored = parser.add_argument_group("options of simple_switch_grpc without effect here")

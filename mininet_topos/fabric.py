@@ -27,7 +27,6 @@ from mininet_topos.system import (
     NetworkError,
     ask_to_end,
     end_children,
-    ip_batch,
     lab_environment,
     last_lines,
     start_child,
@@ -90,10 +89,6 @@ class Switches(ABC):
     @abstractmethod
     def start(self, timeout_s: float) -> None:
         """Starts all switches and returns when all answer; NetworkError with the log's end if one does not."""
-
-    @abstractmethod
-    def set_link_up(self, link: Link, up: bool) -> str:
-        """Takes a link up or down; returns an error text or ""."""
 
     def stop_soon(self) -> None:
         """Asks all switches to end, without waiting."""
@@ -175,6 +170,7 @@ class PlaitSwitches(Switches):
         self._await("plait-switch", lambda: "ready" in log.read_text(errors="replace").splitlines(), child, log, end)
 
     def set_link_up(self, link: Link, up: bool) -> str:
+        """Takes a link up or down; returns an error text or ""."""
         # A link in memory is one thing with two names; interfaces are one each.
         for switch, port in self.wiring.interfaces(link) or link.ends[:1]:
             reply = self.ask({"verb": "link_set", "link": f"{switch}:{port}", "up": up})
@@ -243,14 +239,6 @@ class Bmv2Switches(Switches):
             self.children.append(start_child(self.arguments(index, known), log, self.environment))
         for target, child, log in zip(self.targets, self.children, logs, strict=True):
             self._await(f"BMv2 of {target.name}", partial(_listens, target.address), child, log, end)
-
-    def set_link_up(self, link: Link, up: bool) -> str:
-        state = "up" if up else "down"
-        try:
-            ip_batch([f"link set {interface_name(*end)} {state}" for end in self.wiring.interfaces(link)])
-        except NetworkError as error:
-            return str(error)
-        return ""
 
 
 def _options(command: Sequence[str]) -> frozenset[str]:

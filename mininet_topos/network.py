@@ -13,6 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +34,7 @@ from mininet_topos.system import (
     ip_batch,
     lab_environment,
     network_namespace,
+    set_swallowing,
 )
 from mininet_topos.topology import Link, Node, Topology, interface_name
 
@@ -193,11 +195,23 @@ class LabNetwork(Mininet):
         ends = [
             (self[name], port, interface_name(name, port), self.topology.mac(name, port)) for name, port in link.ends
         ]
-        self.links.append(LabLink(ends, lambda up: self.runner.set_link_up(link, up)))
+        self.links.append(LabLink(ends, partial(self._set_link_up, link)))
         for name, _ in link.ends:
             node = self.topology.node(name)
             if node.is_host:
                 self[name].defaultIntf().set_address(node.address, node.network.prefixlen)
+
+    def _set_link_up(self, link: Link, up: bool) -> str:
+        if isinstance(self.runner, PlaitSwitches):
+            return self.runner.set_link_up(link, up)
+        # BMv2 stands still while one of its interfaces is down, so that the link is made to swallow everything.
+        try:
+            for name, port in link.ends:
+                namespace = ["mnexec", "-a", str(self[name].pid)] if self.topology.node(name).is_host else []
+                set_swallowing(interface_name(name, port), not up, namespace)
+        except NetworkError as error:
+            return str(error)
+        return ""
 
     def _configure_hosts(self) -> None:
         for host in self.topology.hosts:

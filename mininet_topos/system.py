@@ -70,6 +70,18 @@ def _batch_failure(stderr: str, commands: Sequence[str]) -> str:
     return "; ".join(lines) or "failed without a message"
 
 
+def set_swallowing(interface: str, swallows: bool, prefix: Sequence[str] = ()) -> None:
+    """Lets an interface swallow all that is sent by it, or send again.  `prefix` is a command that enters its namespace.
+
+    Programs on both sides see no change, unlike with an interface that is down. Packets that XDP sends, or sockets with
+    PACKET_QDISC_BYPASS, pass.
+    """
+    change = ["replace", "dev", interface, "root", "blackhole"] if swallows else ["delete", "dev", interface, "root"]
+    done = subprocess.run([*prefix, "tc", "qdisc", *change], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NetworkError(f"{interface}: tc: {done.stderr.strip()}")
+
+
 def interface_exists(name: str) -> bool:
     return Path("/sys/class/net", name).exists()
 

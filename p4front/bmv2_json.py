@@ -41,9 +41,9 @@ class _Builder:
             "header_types": self._header_types(),
             "headers": self._headers(),
             "header_stacks": self._stacks(),
-            "header_union_types": [],
-            "header_unions": [],
-            "header_union_stacks": [],
+            "header_union_types": self._union_types(),
+            "header_unions": self._unions(),
+            "header_union_stacks": self._union_stacks(),
             "field_lists": [self._field_list(item) for item in program.field_lists],
             "errors": [[name, value] for name, value in program.errors.items()],
             "enums": [],
@@ -111,6 +111,36 @@ class _Builder:
                 "header_ids": [ids[name] for name in item.elements],
             }
             for number, item in enumerate(self.program.layout.stacks.values())
+        ]  # fmt: skip
+
+    def _union_types(self) -> list[Json]:
+        layout = self.program.layout
+        return [
+            {
+                "name": name, "id": number,
+                "headers": [[f.name, layout.header_type(f.type, (-1, -1))] for f in item.fields.values()],  # type: ignore[arg-type]
+            }
+            for number, (name, item) in enumerate(layout.union_types.items())
+        ]  # fmt: skip
+
+    def _unions(self) -> list[Json]:
+        ids = {name: number for number, name in enumerate(self.program.layout.headers)}
+        return [
+            {
+                "name": item.name, "id": number, "union_type": item.type_name,
+                "header_ids": [ids[member] for member in item.members], "pi_omit": True,
+            }
+            for number, item in enumerate(self.program.layout.unions.values())
+        ]  # fmt: skip
+
+    def _union_stacks(self) -> list[Json]:
+        ids = {name: number for number, name in enumerate(self.program.layout.unions)}
+        return [
+            {
+                "name": item.name, "id": number, "union_type": item.type_name, "size": len(item.elements),
+                "header_union_ids": [ids[name] for name in item.elements],
+            }
+            for number, item in enumerate(self.program.layout.union_stacks.values())
         ]  # fmt: skip
 
     def _field_list(self, item: ir.FieldList) -> Json:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from p4front import ir
+from p4front import consteval, ir
 from p4front import p4types as t
 from p4front import syntax as ast
 from p4front.check import Checker
@@ -35,6 +36,8 @@ class Elaborated:
     program: ast.Program
     layout: Layout
     errors: dict[str, int]
+    # the value of an expression in an annotation, or None
+    annotation_value: Callable[[ast.Expr], consteval.Value | None]
     blocks: list[ir.Instance]
     externs: list[ir.Extern]
     parser: ast.ParserDecl
@@ -83,7 +86,8 @@ class _Elaborator:
         order = lower.run_deparser(deparser, _bindings(deparser, ["packet", "hdr"], shared))
         field_lists = [lower.field_lists[key] for key in sorted(lower.field_lists)]
         return Elaborated(
-            main, self.program, self.layout, self.checker.errors, [block.node for block in blocks], externs,
+            main, self.program, self.layout, self.checker.errors, self._annotation_value,
+            [block.node for block in blocks], externs,
             parser.decl, states,
             Pipeline("ingress", _control(ingress), ingress_body), Pipeline("egress", _control(egress), egress_body),
             _control(deparser), order,
@@ -154,10 +158,9 @@ class _Elaborator:
             self.diagnostics.error("a checksum can be only over fields and constants", item.span)
         lower.out = []
 
-    def _annotation_value(self, expr: ast.Expr) -> int | None:
+    def _annotation_value(self, expr: ast.Expr) -> consteval.Value | None:
         checked = self.checker.recover(self.checker.expr, expr)
-        value = None if checked is None else self.checker.constant(checked)
-        return value if isinstance(value, int) else None
+        return None if checked is None else self.checker.constant(checked)
 
 
 def _control(block: BlockInstance) -> ast.ControlDecl:

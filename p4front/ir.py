@@ -55,10 +55,11 @@ class FieldRef(Expr):
 
 @dataclass(slots=True, frozen=True)
 class StackFieldRef(Expr):
-    """A field of the last extracted element of a stack, in a parser."""
+    """A field of the last extracted element of a stack, in a parser; `member` is set for a stack of unions."""
 
     stack: str
     field: str
+    member: str | None = None
 
 
 @dataclass(slots=True, frozen=True)

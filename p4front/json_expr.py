@@ -66,6 +66,8 @@ def _leaf(expr: ir.Expr, in_expression: bool) -> Json:
     if isinstance(expr, ir.RuntimeData):
         return {"type": "local" if in_expression else "runtime_data", "value": expr.index}
     if isinstance(expr, ir.StackFieldRef):
+        if expr.member is not None:
+            return {"type": "union_stack_field", "value": [expr.stack, expr.member, expr.field]}
         return {"type": "stack_field", "value": [expr.stack, expr.field]}
     if isinstance(expr, ir.ElementFieldRef):
         header = element(expr.stack, expr.index)
@@ -180,6 +182,8 @@ def parameter(param: ir.PrimParam) -> Json:
     if isinstance(param, ir.HeaderParam):
         if param.kind in ("next", "last"):
             return {"type": "expression", "value": _stack_end(param)}
+        if param.kind == "union_stack":
+            return {"type": "union_stack", "value": param.name.rsplit(".", 1)}
         return {"type": param.kind, "value": param.name}
     if isinstance(param, ir.ElementParam):
         return {"type": "expression", "value": element(param.stack, param.index)}
@@ -197,7 +201,7 @@ def parameter(param: ir.PrimParam) -> Json:
             json = expression("b2d", None, json)
         return {"type": "expression", "value": json}
     leaf = _leaf(param, in_expression=False)
-    if leaf["type"] in ("expression", "stack_field"):
+    if leaf["type"] in ("expression", "stack_field", "union_stack_field"):
         return {"type": "expression", "value": leaf}
     return leaf
 

@@ -8,7 +8,7 @@ from p4front import ir
 from p4front import p4types as t
 from p4front import syntax as ast
 from p4front.diagnostics import Diagnostics, Span
-from p4front.values import HeaderPlace, StackPlace, StructValue, Value
+from p4front.values import HeaderPlace, StackPlace, StructValue, UnionPlace, Value
 
 SCALARS = "scalars"
 STANDARD_METADATA = "standard_metadata"
@@ -54,6 +54,11 @@ class Layout:
         self.header_types: dict[str, HeaderTypeLayout] = {}
         self.headers: dict[str, HeaderInstance] = {}
         self.stacks: dict[str, HeaderStack] = {}
+        self.unions: dict[str, HeaderUnion] = {}
+        self.union_types: dict[str, t.StructType] = {}
+        self.union_stacks: dict[str, HeaderStack] = {}
+        # the members of the union that a header is in
+        self.siblings: dict[str, list[str]] = {}
         self.aliases: list[tuple[str, str, str]] = []
         self._types: dict[t.StructType, str] = {}
         self._scalar_names: set[str] = set()
@@ -84,7 +89,7 @@ class Layout:
             number = self._counters.get(name, 0)
             self._counters[name] = number + 1
             candidate = f"{name}_{number}"
-            if candidate not in self._scalar_names and candidate not in self.headers and candidate not in self.stacks:
+            if candidate not in self._scalar_names and candidate not in self.headers and candidate not in self.stacks | self.unions:
                 return candidate
 
     def standard_metadata(self, struct: t.StructType) -> StructValue:
@@ -120,9 +125,10 @@ class Layout:
         if isinstance(base, t.StackType):
             return self.stack(base, name, span)
         if t.is_union(base):
-            raise self.diagnostics.unsupported("header unions", span)
+            assert isinstance(base, t.StructType)
+            return self.union(base, name, span)
         if isinstance(base, t.VarbitType):
-            raise self.diagnostics.unsupported("varbit variables outside headers", span)
+            return self.varbit(base, name)
         return self.scalar(type_, name, span)
 
     def scalar(self, type_: t.Type, name: str, span: Span) -> ir.FieldRef:
@@ -150,10 +156,13 @@ class Layout:
         """A stack of header instances."""
         name = self._header_name(name)
         element = type_.element
-        if t.is_union(element):
-            raise self.diagnostics.unsupported("stacks of header unions", span)
         assert isinstance(element, t.StructType)
         elements = [f"{name}[{index}]" for index in range(type_.size)]
+        if t.is_union(element):
+            for item in elements:
+                self.union(element, item, span)
+            self.union_stacks[name] = HeaderStack(name, element.name, elements)
+            return StackPlace(type_, name)
         for item in elements:
             self.header(element, item, span)
         self.stacks[name] = HeaderStack(name, self.header_type(element, span), elements)
@@ -162,6 +171,26 @@ class Layout:
     def _header_name(self, name: str) -> str:
         prefix = self._metadata_prefix
         return f"userMetadata.{name[len(prefix):]}" if prefix and name.startswith(prefix) else name
+
+    def union(self, type_: t.StructType, name: str, span: Span) -> UnionPlace:
+        """A header union: an instance for each member."""
+        name = self._header_name(name)
+        members: list[str] = []
+        for item in type_.fields.values():
+            assert isinstance(item.type, t.StructType)
+            members.append(self.header(item.type, f"{name}.{item.name}", span).name)
+            self.siblings[members[-1]] = members
+        self.union_types.setdefault(type_.name, type_)
+        self.unions[name] = HeaderUnion(name, type_.name, members)
+        return UnionPlace(type_, name)
+
+    def varbit(self, type_: t.VarbitType, name: str) -> ir.FieldRef:
+        """A varbit variable: a header of one field, since `scalars` cannot hold it."""
+        layout = f"$varbit{type_.width}"
+        kind = HeaderTypeLayout(layout, [("field", "*", False)], (type_.width + 7) // 8)
+        self.header_types.setdefault(layout, kind)
+        self.headers[name] = HeaderInstance(name, layout, True)
+        return ir.FieldRef(type_, name, "field")
 
     # header types
 

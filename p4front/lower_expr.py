@@ -20,8 +20,11 @@ from p4front.values import (
     StackEnd,
     StackPlace,
     StructValue,
+    UnionPlace,
     Value,
     header_field,
+    stack_element,
+    union_members,
 )
 
 _PURE_BUILTINS = ("isValid", "minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")
@@ -147,8 +150,14 @@ class ExpressionLowering:
                 return ir.LastIndex(t.BitType(32), base.name)
             assert isinstance(base.type.element, t.StructType)
             return StackEnd(base.type.element, base.name, expr.name)
+        if isinstance(base, UnionPlace):
+            assert isinstance(expr.type, t.StructType)
+            return HeaderPlace(expr.type, f"{base.name}.{expr.name}")
+        if isinstance(base, StackEnd) and t.is_union(base.type):
+            assert isinstance(expr.type, t.StructType)
+            return StackEnd(expr.type, base.stack, base.which, expr.name)
         if isinstance(base, StackEnd) and base.which == "last":
-            return ir.StackFieldRef(expr.type, base.stack, expr.name)
+            return ir.StackFieldRef(expr.type, base.stack, expr.name, base.member)
         if isinstance(base, StackElement):
             offset = list(base.type.fields).index(expr.name)
             return ir.ElementFieldRef(expr.type, base.stack.name, base.index, offset, expr.name)
@@ -172,7 +181,9 @@ class ExpressionLowering:
             if isinstance(value, int):
                 if not 0 <= value < base.type.size:
                     raise self.fail(f"index {value} is outside '{base.type}'", expr.index.span)
-                return HeaderPlace(element, f"{base.name}[{value}]")
+                return stack_element(base, value)
+            if t.is_union(element):
+                raise self.diagnostics.unsupported("indexes of union stacks that are known only at run time", expr.span)
             if not isinstance(index, ir.FieldRef | ir.RuntimeData):
                 index = self.saved(index, expr.index.span)
             return StackElement(element, base, index)
@@ -326,13 +337,13 @@ class ExpressionLowering:
         if isinstance(left, HeaderPlace):
             return self._equal_header(left, right, span)
         if isinstance(left, StackPlace) and isinstance(right, StackPlace):
-            element = left.type.element
-            assert isinstance(element, t.StructType)
-            pairs_of = [
-                (HeaderPlace(element, f"{left.name}[{i}]"), HeaderPlace(element, f"{right.name}[{i}]"))
-                for i in range(left.type.size)
-            ]
-            return fold.conjunction([self.equal(a, b, span) for a, b in pairs_of])
+            elements = [(stack_element(left, i), stack_element(right, i)) for i in range(left.type.size)]
+            return fold.conjunction([self.equal(a, b, span) for a, b in elements])
+        if isinstance(left, UnionPlace) and isinstance(right, UnionPlace):
+            members = zip(union_members(left), union_members(right), strict=True)
+            return fold.conjunction([self.equal(a, b, span) for a, b in members])
+        if isinstance(left, UnionPlace) and isinstance(right, InvalidHeader):
+            return negated(self.validity(left, span))
         raise self.fail("this comparison is not supported yet", span)
 
     def _equal_header(self, left: HeaderPlace, right: Value, span: Span) -> ir.Expr:
@@ -361,6 +372,11 @@ class ExpressionLowering:
             return ir.FieldRef(t.BOOL, header.name, "$valid$")
         if isinstance(header, StackElement):
             return ir.Op(t.BOOL, "valid", (ir.ElementFieldRef(t.BOOL, header.stack.name, header.index, 0, ""),))
+        if isinstance(header, UnionPlace):
+            valid: ir.Expr = fold.boolean(False)
+            for member in union_members(header):
+                valid = fold.binary("||", valid, self.validity(member, span), t.BOOL)
+            return valid
         if isinstance(header, HeaderLiteral):
             return fold.boolean(True)
         if isinstance(header, InvalidHeader):

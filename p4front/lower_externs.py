@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from p4front import fold, ir
+from p4front import consteval, fold, ir
 from p4front import p4types as t
 from p4front import syntax as ast
 from p4front.key_names import annotated_name
@@ -229,7 +229,7 @@ class ExternLowering(BlockLowering):
                         return True
         return False
 
-    def annotation_value(self, expr: ast.Expr) -> int | None:
+    def annotation_value(self, expr: ast.Expr) -> consteval.Value | None:
         """The value of a constant that an annotation names."""
         return None
 

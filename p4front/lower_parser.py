@@ -26,7 +26,10 @@ from p4front.values import (
     StackEnd,
     StackPlace,
     StructValue,
+    UnionPlace,
     Value,
+    stack_element,
+    union_members,
 )
 
 MAX_STATES = 2000
@@ -228,6 +231,8 @@ class ParserLowering(ExternLowering):
         param: ir.HeaderParam
         if isinstance(into, StackEnd) and into.which == "next":
             param = ir.HeaderParam(into.stack, "stack")
+            if into.member is not None:
+                param = ir.HeaderParam(f"{into.stack}.{into.member}", "union_stack")
         elif isinstance(into, HeaderPlace):
             param = ir.HeaderParam(into.name, "regular")
         else:
@@ -269,7 +274,10 @@ class ParserLowering(ExternLowering):
         if isinstance(value, HeaderPlace):
             self.deparser.append(value.name)
         elif isinstance(value, StackPlace):
-            self.deparser += [f"{value.name}[{index}]" for index in range(value.type.size)]
+            for index in range(value.type.size):
+                self._emit(stack_element(value, index), span)
+        elif isinstance(value, UnionPlace):
+            self.deparser += [member.name for member in union_members(value)]
         elif isinstance(value, StructValue):
             for item in value.fields.values():
                 self._emit(item, span)

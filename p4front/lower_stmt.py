@@ -23,10 +23,13 @@ from p4front.values import (
     StackEnd,
     StackPlace,
     StructValue,
+    UnionPlace,
     Value,
     header_field,
     names_in,
     overlap,
+    stack_element,
+    union_members,
 )
 
 MAX_INLINE_DEPTH = 64
@@ -131,7 +134,10 @@ class StatementLowering(ExpressionLowering):
             self.out.append(ir.Prim(span, "remove_header", [ir.HeaderParam(place.name)]))
         elif isinstance(place, StackPlace):
             for index in range(place.type.size):
-                self.out.append(ir.Prim(span, "remove_header", [ir.HeaderParam(f"{place.name}[{index}]")]))
+                self.invalidate(stack_element(place, index), span)
+        elif isinstance(place, UnionPlace):
+            for member in union_members(place):
+                self.invalidate(member, span)
         elif isinstance(place, StructValue):
             for item in place.fields.values():
                 self.invalidate(item, span)
@@ -262,12 +268,22 @@ class StatementLowering(ExpressionLowering):
         elif isinstance(target, HeaderPlace | StackElement | StackEnd):
             self._assign_header(target, value, span)
         elif isinstance(target, StackPlace) and isinstance(value, StackPlace):
+            if t.is_union(target.type.element):
+                for index in range(target.type.size):
+                    self.assign(stack_element(target, index), stack_element(value, index), span)
+            elif target.name != value.name:
+                self._assign_whole("assign_header_stack", "header_stack", target.name, value.name, span)
+        elif isinstance(target, UnionPlace) and isinstance(value, UnionPlace):
             if target.name != value.name:
-                params: list[ir.PrimParam] = [ir.HeaderParam(target.name, "header_stack")]
-                params.append(ir.HeaderParam(value.name, "header_stack"))
-                self.out.append(ir.Prim(span, "assign_header_stack", params))
+                self._assign_whole("assign_union", "header_union", target.name, value.name, span)
+        elif isinstance(target, UnionPlace) and isinstance(value, InvalidHeader):
+            self.invalidate(target, span)
         else:
             raise self.fail("this assignment is not supported yet", span)
+
+    def _assign_whole(self, op: str, kind: str, target: str, value: str, span: Span) -> None:
+        params: list[ir.PrimParam] = [ir.HeaderParam(target, kind), ir.HeaderParam(value, kind)]
+        self.out.append(ir.Prim(span, op, params))
 
     def _assign_scalar(self, target: ir.Expr, value: ir.Expr, span: Span) -> None:
         if target == value:
@@ -357,6 +373,8 @@ class StatementLowering(ExpressionLowering):
     def call_value(self, call: ast.Call) -> Value:
         """The result of a call; for a call without result, some value that nobody uses."""
         target = call.target
+        if target.constant is not None:
+            return fold.boolean(True)
         kind = target.kind
         result: Value | None = None
         if kind == "builtin":
@@ -400,6 +418,10 @@ class StatementLowering(ExpressionLowering):
             return self.validity(receiver, call.span)
         if target.name in ("setValid", "setInvalid"):
             op = "add_header" if target.name == "setValid" else "remove_header"
+            if op == "add_header" and isinstance(receiver, HeaderPlace):
+                for sibling in self.layout.siblings.get(receiver.name, []):
+                    if sibling != receiver.name:
+                        self.out.append(ir.Prim(call.span, "remove_header", [ir.HeaderParam(sibling)]))
             self.out.append(ir.Prim(call.span, op, [self.header_param(receiver)]))
             return None
         assert isinstance(receiver, StackPlace)

@@ -125,16 +125,15 @@ class _Builder:
             message.expression_list.SetInParent()
 
     def _annotation_value(self, message: p4t.Expression, expr: ast.Expr) -> None:
-        if isinstance(expr, ast.IntLit):
-            message.int64_value = expr.value
-        elif isinstance(expr, ast.Unary) and expr.op == "-" and isinstance(expr.expr, ast.IntLit):
-            message.int64_value = -expr.expr.value
-        elif isinstance(expr, ast.BoolLit):
-            message.bool_value = expr.value
-        elif isinstance(expr, ast.StringLit):
-            message.string_value = expr.value
+        value = self.program.annotation_value(expr)
+        if isinstance(value, bool):
+            message.bool_value = value
+        elif isinstance(value, str):
+            message.string_value = value
+        elif value is not None and -(1 << 63) <= value < 1 << 63:
+            message.int64_value = value
         else:
-            self.diagnostics.error("a structured annotation holds literals only", expr.span)
+            self.diagnostics.error("a structured annotation holds constants of 64 bits, bools and strings", expr.span)
 
     def _document(self, message: object, annotations: list[ast.Annotation]) -> None:
         for kind in ("brief", "description"):

@@ -36,11 +36,12 @@ class StackPlace:
 
 @dataclass(slots=True)
 class StackEnd:
-    """`stack.next` or `stack.last`, in a parser."""
+    """`stack.next` or `stack.last`, in a parser; `member` is set behind `.member` of a stack of unions."""
 
     type: t.StructType
     stack: str
     which: str
+    member: str | None = None
 
 
 @dataclass(slots=True)
@@ -115,6 +116,23 @@ def header_field(header: HeaderPlace, path: str, type_: t.Type) -> Value:
     return ir.FieldRef(type_, header.name, path)
 
 
+def stack_element(stack: StackPlace, index: int) -> HeaderPlace | UnionPlace:
+    """`stack[index]`."""
+    element = stack.type.element
+    assert isinstance(element, t.StructType)
+    name = f"{stack.name}[{index}]"
+    return UnionPlace(element, name) if t.is_union(element) else HeaderPlace(element, name)
+
+
+def union_members(union: UnionPlace) -> list[HeaderPlace]:
+    """The headers of a union."""
+    found: list[HeaderPlace] = []
+    for item in union.type.fields.values():
+        assert isinstance(item.type, t.StructType)
+        found.append(HeaderPlace(item.type, f"{union.name}.{item.name}"))
+    return found
+
+
 def leaves(value: Value) -> Iterator[ir.Expr]:
     """The scalars of a value in the order of its fields, headers taken apart."""
     if isinstance(value, StructValue | HeaderLiteral):
@@ -124,10 +142,11 @@ def leaves(value: Value) -> Iterator[ir.Expr]:
         for name, field in value.type.fields.items():
             yield from leaves(header_field(value, name, field.type))
     elif isinstance(value, StackPlace):
-        element = value.type.element
-        assert isinstance(element, t.StructType)
         for index in range(value.type.size):
-            yield from leaves(HeaderPlace(element, f"{value.name}[{index}]"))
+            yield from leaves(stack_element(value, index))
+    elif isinstance(value, UnionPlace):
+        for member in union_members(value):
+            yield from leaves(member)
     elif isinstance(value, ir.Expr):
         yield value
 
@@ -143,7 +162,7 @@ def _collect(value: Value, found: set[str]) -> None:
     if isinstance(value, StructValue | HeaderLiteral):
         for item in value.fields.values():
             _collect(item, found)
-    elif isinstance(value, HeaderPlace | StackPlace):
+    elif isinstance(value, HeaderPlace | StackPlace | UnionPlace):
         found.add(value.name)
     elif isinstance(value, StackEnd):
         found.add(value.stack)

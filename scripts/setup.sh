@@ -65,14 +65,21 @@ kernel_headers() {
   say "no headers for kernel $(uname -r): BCC uses $headers"
 }
 
+# Quiet unless it fails: what pip warns of is about packages that are not ours.
+pip_install() {
+  local environment=$1
+  shift
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >"$environment/pip.log" 2>&1 ||
+    die "pip could not install into $environment: $(tail -n 5 "$environment/pip.log")"
+}
+
 python_environment() {
   local want
   want=$(cat pyproject.toml scripts/constraints.txt | sha256sum | cut -d' ' -f1)
   stamp_is .venv/.stamp "$want" && return
   say "making the Python environment .venv"
   [ -x .venv/bin/python ] || "$python" -m venv --system-site-packages .venv
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c scripts/constraints.txt -e '.[test]' ||
-    die "pip could not install Plait's Python packages."
+  pip_install .venv -c scripts/constraints.txt -e '.[test]'
   echo "$want" >.venv/.stamp
 }
 
@@ -82,8 +89,7 @@ shell_environment() {
   stamp_is .venv-shell/.stamp "$want" && return
   say "making p4runtime-shell's own environment .venv-shell"
   [ -x .venv-shell/bin/python ] || "$python" -m venv .venv-shell
-  .venv-shell/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/constraints-shell.txt ||
-    die "pip could not install p4runtime-shell."
+  pip_install .venv-shell -r scripts/constraints-shell.txt
   echo "$want" >.venv-shell/.stamp
 }
 

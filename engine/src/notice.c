@@ -48,7 +48,8 @@ struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout
     }
     pthread_mutex_lock(&sw->notice_lock);
     int waited = 0;
-    while (!sw->notices && timeout_ns && !waited)
+    sw->pollers++;
+    while (!sw->notices && timeout_ns && !waited && !sw->closing)
         waited = pthread_cond_timedwait(&sw->notice_ready, &sw->notice_lock, &deadline);
     struct plait_notice_node *node = sw->notices;
     if (node) {
@@ -59,8 +60,20 @@ struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout
             eventfd_read(sw->event_fd, &value);
         }
     }
+    if (--sw->pollers == 0 && sw->closing)
+        pthread_cond_broadcast(&sw->notice_ready);
     pthread_mutex_unlock(&sw->notice_lock);
     return node ? &node->notice : NULL;
+}
+
+void plait_switch_end_polls(struct plait_switch *sw)
+{
+    pthread_mutex_lock(&sw->notice_lock);
+    sw->closing = true;
+    pthread_cond_broadcast(&sw->notice_ready);
+    while (sw->pollers)
+        pthread_cond_wait(&sw->notice_ready, &sw->notice_lock);
+    pthread_mutex_unlock(&sw->notice_lock);
 }
 
 void plait_notice_free(struct plait_notice *notice)

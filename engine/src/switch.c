@@ -485,6 +485,7 @@ void plait_switch_free(struct plait_switch *sw)
 {
     if (!sw)
         return;
+    plait_switch_end_polls(sw);
     plait_switch_flush(sw);
     plait_generators_free(sw);
     for (uint32_t i = 0; i < PLAIT_PORTS; i++)

@@ -72,6 +72,8 @@ struct plait_switch {
     pthread_cond_t notice_ready;
     struct plait_notice_node *notices, **notices_end;
     uint32_t n_notices;
+    uint32_t pollers; /* threads inside plait_switch_poll: the switch is not freed before they have left */
+    bool closing;
     int event_fd; /* readable while notices wait */
 };
 
@@ -85,6 +87,8 @@ int plait_switch_add_port(struct plait_switch *sw, uint32_t number, struct plait
 void plait_switch_receive(void *sw, uint32_t port, struct plait_pkt *pkt);
 void plait_switch_notify(struct plait_switch *sw, enum plait_notice_kind kind, uint32_t number, const uint8_t *bytes,
                          uint32_t length);
+/* Sends home who waits in plait_switch_poll: before the switch goes. */
+void plait_switch_end_polls(struct plait_switch *sw);
 /* Drops what waits in queues and loops: before the program goes. */
 void plait_switch_flush(struct plait_switch *sw);
 

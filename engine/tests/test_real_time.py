@@ -72,6 +72,26 @@ def test_poll_times_out(real: tuple[engine.Fabric, engine.Switch]) -> None:
     assert time.monotonic() - before >= 0.05
 
 
+def test_closing_ends_a_poll(echo: Path) -> None:
+    fabric = engine.Fabric("real")
+    switch = fabric.add_switch("s1", cpu_port=510)
+    fabric.start()
+    results: list[object] = []
+
+    def poll() -> None:
+        try:
+            results.append(switch.poll_events(timeout=30))
+        except ValueError as error:  # it came back and found the fabric closed
+            results.append(str(error))
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    time.sleep(0.05)
+    fabric.close()
+    thread.join(timeout=5)
+    assert results in ([[]], ["the fabric is closed"])
+
+
 def test_an_idle_fabric_sleeps(real: tuple[engine.Fabric, engine.Switch]) -> None:
     fabric, _ = real
     fabric.start()

@@ -21,6 +21,7 @@ FLAGS = (
     *("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"),
     # A program may compare what can only be equal, or a number with the least there is.
     *("-Wno-type-limits", "-Wno-tautological-compare", "-Wno-bool-compare", "-Wno-int-in-bool-context"),
+    *("-Wno-bool-operation",),
 )
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 COMPILE_SECONDS = 120

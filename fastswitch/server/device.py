@@ -75,7 +75,8 @@ class Device:
         processed, while P4Runtime still waits for a config."""
         program = await self._programs.build_json(json, p4i.P4Info())
         async with self._lock:
-            PipelineState(program, self.engine, self._port_up)
+            self._commit(program)
+            self.state = None
 
     async def set_config(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
         """SetForwardingPipelineConfig. Compiling happens outside the lock: the old pipeline stays in use."""
@@ -105,7 +106,7 @@ class Device:
             if action == _Set.RECONCILE_AND_COMMIT and self.state is not None:
                 self._reconcile(program)
             else:
-                self.state = PipelineState(program, self.engine, self._port_up)
+                self._commit(program)
             self._config = config
             self._saved = None
 
@@ -255,6 +256,14 @@ class Device:
             _log.exception("switch %s: write failed", self.name)
             return P4RuntimeError(rpc_code.INTERNAL, "internal error of the switch; its log says more")
         return None
+
+    def _commit(self, program: Program) -> None:
+        try:
+            self.state = PipelineState(program, self.engine, self._port_up)
+        except Exception as error:
+            _log.exception("switch %s: the engine does not take the program", self.name)
+            self.state = self._config = None  # what runs now is not what clients believe
+            raise P4RuntimeError(rpc_code.INTERNAL, f"the engine does not take the program: {error}") from error
 
     def _reconcile(self, program: Program) -> None:
         """Load the program and replay what the old one held; put the old one back if that is not possible."""

@@ -6,7 +6,7 @@ immutable, so entries with equal sets share one group of the engine.
 Weights become repetitions in the engine's group. A member whose watch port is down is left out of its groups.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from finsy.proto import p4r
@@ -256,6 +256,7 @@ class ProfileState:
             seen.add(member.member_id)
             weight = self._weight(member.weight)
             seats.append(Seat(self._member(member.member_id), weight, _watch_port(member)))
+        self._check_sum(seat.weight for seat in seats)
         size = len(seats) if schema.sum_of_members else sum(seat.weight for seat in seats)
         limit = message.max_size or self._limit
         if size > limit:
@@ -273,9 +274,13 @@ class ProfileState:
             invalid_argument(f"weight {weight} of a member is not positive")
         if schema.max_member_weight and weight > schema.max_member_weight:
             invalid_argument(f"weight {weight} is above the {schema.max_member_weight} of '{schema.name}'")
-        if weight > _MAX_WEIGHT_SUM:
-            resource_exhausted(f"weight {weight} is above {_MAX_WEIGHT_SUM}")
         return weight
+
+    @staticmethod
+    def _check_sum(weights: Iterable[int]) -> None:
+        total = sum(weights)
+        if total > _MAX_WEIGHT_SUM:
+            resource_exhausted(f"the sum of weights {total} is above the engine's {_MAX_WEIGHT_SUM}")
 
     def _settle(self, group: Group, seats: list[Seat], message: p4r.ActionProfileGroup) -> None:
         for seat in seats:
@@ -303,6 +308,7 @@ class ProfileState:
         for item in message.action_profile_actions:
             use = self._use_of(item.action)
             encoded.append((use.index, use.action.encode(item.action), self._weight(item.weight), _watch_port(item)))
+        self._check_sum(weight for _, _, weight, _ in encoded)
         size = len(encoded) if schema.sum_of_members else sum(weight for _, _, weight, _ in encoded)
         if size > self._limit:
             unit = "actions" if schema.sum_of_members else "the sum of weights"

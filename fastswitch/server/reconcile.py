@@ -39,10 +39,16 @@ def snapshot(state: PipelineState) -> list[p4r.Update]:
     """Updates that recreate what clients wrote. What the program itself brings (constant and initial entries,
     unchanged defaults, zero cells) is left out."""
     updates = []
+    update_type: int | None
     for request, insert in _PARTS:
         for entity in state.read(request):
-            if not _is_initial(state, entity):
-                update_type = p4r.Update.INSERT if insert else p4r.Update.MODIFY
+            update_type = p4r.Update.INSERT if insert else p4r.Update.MODIFY
+            if entity.HasField("table_entry"):
+                entry = entity.table_entry
+                update_type = state.tables[entry.table_id].recreating_update(entry)
+            elif _is_initial(entity):
+                continue
+            if update_type is not None:
                 updates.append(p4r.Update(type=update_type, entity=entity))
     return updates
 
@@ -57,10 +63,8 @@ def apply_updates(state: PipelineState, updates: list[p4r.Update]) -> P4RuntimeE
     return None
 
 
-def _is_initial(state: PipelineState, entity: p4r.Entity) -> bool:
+def _is_initial(entity: p4r.Entity) -> bool:
     kind = entity.WhichOneof("entity")
-    if kind == "table_entry":
-        return state.tables[entity.table_entry.table_id].is_initial(entity.table_entry)
     if kind == "counter_entry":
         return entity.counter_entry.data == p4r.CounterData()
     if kind == "meter_entry":

@@ -37,11 +37,10 @@ class PipelineState:
         counters = {array.name: array.index for array in code.counters}
         meters = {array.name: array.index for array in code.meters}
         registers = {array.name: array.index for array in code.registers}
-        value_sets = {value_set.name for value_set in code.value_sets}
         self.counters = {i: CounterArray(s, engine, counters.get(s.name)) for i, s in schema.counters.items()}
         self.meters = {i: MeterArray(s, engine, meters.get(s.name)) for i, s in schema.meters.items()}
         self.registers = {i: RegisterArray(s, engine, registers.get(s.name)) for i, s in schema.registers.items()}
-        self.value_sets = {i: ValueSetState(s, in_parser=s.name in value_sets) for i, s in schema.value_sets.items()}
+        self.value_sets = {i: ValueSetState(s, engine, code) for i, s in schema.value_sets.items()}
         self.digests = {i: DigestState(digest) for i, digest in schema.digests.items()}
         self.digest_of_list = {d.schema.list_id: d for d in self.digests.values() if d.schema.list_id is not None}
         self.replication = ReplicationState(engine)

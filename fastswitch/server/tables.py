@@ -32,7 +32,17 @@ _VOLATILE = ("counter_data", "meter_config", "meter_counter_data", "time_since_l
 class Entry:
     """One entry: the canonical message, the engine's handle, and what it refers to."""
 
-    __slots__ = ("handle", "inserted_ns", "is_const", "is_initial", "message", "meter", "reference", "reported_ns")
+    __slots__ = (
+        "handle",
+        "inserted_ns",
+        "is_changed",
+        "is_const",
+        "is_initial",
+        "message",
+        "meter",
+        "reference",
+        "reported_ns",
+    )
 
     def __init__(self, message: p4r.TableEntry, handle: int, reference: Reference | None) -> None:
         self.message = message
@@ -40,7 +50,8 @@ class Entry:
         self.reference = reference
         self.meter: p4r.MeterConfig | None = None
         self.is_const = False
-        self.is_initial = False
+        self.is_initial = False  # the program brought it ...
+        self.is_changed = False  # ... and a client has modified it
         self.inserted_ns = 0  # fabric's clock; kept for tables with idle timeout
         self.reported_ns = 0  # when an idle timeout was last reported
 
@@ -112,6 +123,7 @@ class TableState:
             self._release(entry)
             entry.reference = reference
             entry.message = _stored(request)
+            entry.is_changed = True
         else:
             self._check_extras(request)
         self._write_direct(entry, request, inserted=False)
@@ -316,15 +328,14 @@ class TableState:
             if use is not None:
                 sizes = [(param.width + 7) // 8 for param in initial.call.action.params]
                 message.action.action.CopyFrom(use.action.decode(_split(initial.call.params, sizes)))
-            key = (initial.key, initial.mask, initial.prefix_length, initial.range_high, initial.priority)
-            handle = self._engine.entry_insert(
-                self._index, *key, ("action", initial.call.action.index, initial.call.params)
-            )
-            entry = Entry(message, handle, None)
+            key = self._key(message)  # in the form that clients' requests take
+            if key in self.entries:
+                continue  # of equal entries the first one wins
+            target: Target = ("action", initial.call.action.index, initial.call.params)
+            entry = Entry(message, self._engine.entry_insert(self._index, *key, target), None)
             entry.is_const = self.schema.is_const
             entry.is_initial = True
-            # The client's form of the key: what _key() would compute for the message just built.
-            self.entries[self._key(message)] = entry
+            self.entries[key] = entry
 
     def _select(self, request: p4r.TableEntry) -> list[Entry]:
         schema = self.schema
@@ -368,11 +379,15 @@ class TableState:
             message.time_since_last_hit.elapsed_ns = self.idle_ns(entry)
         return message
 
-    def is_initial(self, message: p4r.TableEntry) -> bool:
-        """Whether the program itself brings this entry or default action."""
+    def recreating_update(self, message: p4r.TableEntry) -> int | None:
+        """The type of update that would put this entry into a fresh table; None if it is there anyway."""
         if message.is_default_action:
-            return self.schema.has_const_default or message == self._new_default().message
-        return self.entries[self._key(message)].is_initial
+            unchanged = self.schema.has_const_default or message == self._new_default().message
+            return None if unchanged else p4r.Update.MODIFY
+        entry = self.entries[self._key(message)]
+        if not entry.is_initial:
+            return p4r.Update.INSERT
+        return p4r.Update.MODIFY if entry.is_changed else None
 
     def expired(self) -> list[p4r.TableEntry]:
         """Entries that no packet has hit for their idle timeout; each is reported once per timeout."""

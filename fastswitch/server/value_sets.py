@@ -1,35 +1,49 @@
-"""Parser value sets: MODIFY replaces all members."""
+"""Parser value sets: MODIFY replaces all members.
+
+In the engine a value set is an exact table behind the program's own tables, whose entries all name the action
+behind the program's own actions (fastswitch.codegen.descriptors).
+"""
 
 from collections.abc import Iterator
 
 from finsy.proto import p4r
 
+from fastswitch.codegen import model
+from fastswitch.server.engine_api import EngineSwitch
 from fastswitch.server.errors import already_exists, resource_exhausted, unimplemented
-from fastswitch.server.match import Key
 from fastswitch.server.schema import ValueSet
 
 
 class ValueSetState:
     """Members of one value set of one switch."""
 
-    def __init__(self, schema: ValueSet, *, in_parser: bool) -> None:
+    def __init__(self, schema: ValueSet, engine: EngineSwitch, code: model.Program) -> None:
         self.schema = schema
-        self._in_parser = in_parser
+        self._engine = engine
+        self._table = next((len(code.tables) + v.index for v in code.value_sets if v.name == schema.name), None)
+        self._member_action = len(code.actions)
+        self._handles: dict[bytes, int] = {}
         self._message = p4r.ValueSetEntry(value_set_id=schema.id)
 
     def modify(self, request: p4r.ValueSetEntry) -> None:
-        """Replace the members."""
+        """Replace the members. Those that stay are never missing, not even for one packet."""
         schema = self.schema
         if len(request.members) > schema.size:
             resource_exhausted(f"value set '{schema.name}' takes {schema.size} members, not {len(request.members)}")
-        keys: dict[Key, None] = {}
+        wanted: dict[bytes, None] = {}
         for member in request.members:
-            key = schema.key.encode(member.match)
-            if key in keys:
+            value, mask, prefix_len, _ = schema.key.encode(member.match)
+            if mask is not None or prefix_len is not None:
+                unimplemented(f"value set '{schema.name}': only exact members are supported")
+            if value in wanted:
                 already_exists(f"value set '{schema.name}': a member is given twice")
-            keys[key] = None
-        if self._in_parser:
-            unimplemented(f"value set '{schema.name}': the engine's parser has no value sets yet")
+            wanted[value] = None
+        if self._table is not None:
+            for value in self._handles.keys() - wanted.keys():
+                self._engine.entry_delete(self._table, self._handles.pop(value))
+            for value in wanted.keys() - self._handles.keys():
+                target = ("action", self._member_action, b"")
+                self._handles[value] = self._engine.entry_insert(self._table, value, None, None, None, 0, target)
         stored = p4r.ValueSetEntry()
         stored.CopyFrom(request)
         self._message = stored

@@ -101,6 +101,7 @@ class Names:
                 p4info.direct_counters,
                 p4info.meters,
                 p4info.registers,
+                p4info.value_sets,
                 p4info.digests,
             )
             for noun in group

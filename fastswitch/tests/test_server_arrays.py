@@ -197,6 +197,40 @@ def test_replication_refuses(state, make):
         state.write(update(INSERT, packet_replication_engine_entry=p4r.PacketReplicationEngineEntry()))
 
 
+# Value sets
+
+
+def value_set(n, *values):
+    field = p4r.FieldMatch(field_id=1)
+    members = []
+    for value in values:
+        field.exact.value = value
+        members.append(p4r.ValueSetMember(match=[field]))
+    return p4r.ValueSetEntry(value_set_id=n.ids["tunnels"], members=members)
+
+
+def test_value_sets(state, n):
+    code = program().code
+    table = len(code.tables) + code.value_sets[0].index
+
+    def in_engine():
+        return sorted(key[0] for key, _ in state.engine.entries.get(table, {}).values())
+
+    state.write(update(MODIFY, value_set_entry=value_set(n, b"\x08\x06", b"\0\x05")))
+    assert in_engine() == [b"\0\x05", b"\x08\x06"]
+    assert read(state, value_set_entry=p4r.ValueSetEntry()) == [value_set(n, b"\x08\x06", b"\x05")]
+    state.write(update(MODIFY, value_set_entry=value_set(n, b"\x05")))
+    assert in_engine() == [b"\0\x05"]
+    with refused(rpc_code.ALREADY_EXISTS, "a member is given twice"):
+        state.write(update(MODIFY, value_set_entry=value_set(n, b"\x05", b"\0\x05")))
+    with refused(rpc_code.RESOURCE_EXHAUSTED, "takes 4 members, not 5"):
+        state.write(update(MODIFY, value_set_entry=value_set(n, *[bytes([i]) for i in range(1, 6)])))
+    with refused(rpc_code.INVALID_ARGUMENT, "value sets take MODIFY only, not INSERT"):
+        state.write(update(INSERT, value_set_entry=value_set(n)))
+    state.write(update(MODIFY, value_set_entry=value_set(n)))
+    assert in_engine() == []
+
+
 # Digests
 
 MS = 1_000_000

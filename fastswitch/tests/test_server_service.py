@@ -22,6 +22,7 @@ from fastswitch.tests.server_kit import (
     fake_engine,
     insert,
     lpm,
+    modify,
     names,
     optional,
     serving,
@@ -122,7 +123,8 @@ async def test_reconcile_keeps_what_clients_wrote_and_a_commit_clears_it(n):
         await client.set_config(config())
         default = p4r.TableEntry(table_id=n.ids["lpm_table"], is_default_action=True)
         default.action.CopyFrom(n.table_action("forward", b"\x05"))
-        await client.write(insert(forward(n, 1)), p4r.Update(type=2, entity=p4r.Entity(table_entry=default)))
+        initial = n.entry("initial_table", exact(b"\x40"), action=n.table_action("forward", b"\x09"))
+        await client.write(insert(forward(n, 1)), modify(default), modify(initial))
 
         changed = config(cookie=7)
         changed.p4_device_config += b"\n"  # another program as far as the server can tell

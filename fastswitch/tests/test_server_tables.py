@@ -396,6 +396,17 @@ def test_constant_tables_refuse_writes(state, n):
         state.write(insert(entry))
 
 
+def test_initial_entries_can_be_changed_and_deleted(state, n):
+    query = p4r.TableEntry(table_id=n.ids["initial_table"])
+    entry = n.entry("initial_table", exact(b"\x40"), action=n.table_action("forward", b"\x01"))
+    assert read(state, table_entry=query) == [entry]
+    entry.action.CopyFrom(n.table_action("forward", b"\x02"))
+    state.write(modify(entry))
+    assert read(state, table_entry=query) == [entry]
+    state.write(delete(entry))
+    assert read(state, table_entry=query) == in_engine(state, "initial_table") == []
+
+
 # Reads
 
 

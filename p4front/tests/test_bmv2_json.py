@@ -11,7 +11,12 @@ from p4front.driver import compile_file
 from p4front.json_parser import _prefixes
 from p4front.tests.kit import P4SRC
 
-SECTIONS = (
+SECTIONS = [
+    "header_types", "headers", "header_stacks", "header_union_types", "header_unions", "header_union_stacks",
+    "field_lists", "errors", "enums", "parsers", "parse_vsets", "deparsers", "meter_arrays", "counter_arrays",
+    "register_arrays", "calculations", "learn_lists", "actions", "pipelines", "checksums", "force_arith",
+    "extern_instances", "field_aliases", "program", "__meta__",
+]  # fmt: skip
 
 
 def primitives(json: dict[str, Any], op: str) -> list[dict[str, Any]]:

@@ -56,6 +56,8 @@ struct learn_t {
 #define CPU_PORT 510
 
 parser parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+    value_set<bit<16>>(4) tunnels;
+
     state start {
         transition select(std.ingress_port) {
             CPU_PORT: parse_packet_out;
@@ -72,6 +74,7 @@ parser parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout s
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
             0x800: parse_ipv4;
+            tunnels: parse_ipv4;
             default: accept;
         }
     }
@@ -201,6 +204,16 @@ control ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         }
     }
 
+    table initial_table {
+        key = { hdr.ipv4.ttl : exact; }
+        actions = { forward; NoAction; }
+        default_action = NoAction();
+        entries = {
+            64 : forward(1);
+        }
+        size = 16;
+    }
+
     table keyless_table {
         actions = { forward; learn; NoAction; }
     }
@@ -258,6 +271,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 optional_table.apply();
                 constant_table.apply();
                 constant_ternary_table.apply();
+                initial_table.apply();
                 profile_table.apply();
                 selector_table.apply();
             }
