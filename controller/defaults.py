@@ -6,6 +6,9 @@ from pathlib import Path
 # What a running laboratory keeps for other commands: records, sockets, logs.
 RUN_DIR = Path("/run/plait")
 
+# Every process of a laboratory has its name in this environment variable, so that what a killed one left can be found.
+LAB_VARIABLE = "PLAIT_LAB"
+
 # Everything listens here unless told otherwise.
 LISTEN_ADDRESS = "127.0.0.1"
 

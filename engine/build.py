@@ -23,6 +23,7 @@ LIBRARY = "_engine.abi3.so"
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wmissing-prototypes", "-Wstrict-prototypes"]
 COMMON = ["-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-pthread", "-g"]
 OPTIMISED = ["-O3", "-fvisibility=hidden", "-flto=auto", "-fno-semantic-interposition"]
+THREADS_CHECKED = ["-O1", "-fsanitize=thread"]
 SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
 
 
@@ -98,17 +99,24 @@ def build_binding(out: Path, sanitize: bool = False) -> None:
     set_fresh(target, mark)
 
 
+def build_program(target: Path, files: list[Path], flags: list[str]) -> None:
+    """An executable from the core and `files`."""
+    files = sources() + files
+    mark = fingerprint(files, flags + WARNINGS)
+    if is_fresh(target, mark):
+        return
+    objects = compile_objects(files, [*flags, *WARNINGS, f"-I{SOURCES}"], target.with_name(target.name + "-objects"))
+    run([compiler(), *flags, *objects, "-o", str(target), "-ldl"])
+    set_fresh(target, mark)
+
+
 def build_tests(out: Path, sanitize: bool) -> None:
     """The C unit tests (one program) and the hand-written pipelines (one shared object each)."""
     flags = COMMON + (SANITIZED if sanitize else ["-O2"])
     suffix = "-sanitized" if sanitize else ""
-    units = sorted((HERE / "tests").glob("test_*.c"))
-    target = out / f"unit{suffix}"
-    mark = fingerprint(sources() + units, flags + WARNINGS)
-    if not is_fresh(target, mark):
-        objects = compile_objects(sources() + units, [*flags, *WARNINGS, f"-I{SOURCES}"], out / f"test-objects{suffix}")
-        run([compiler(), *flags, *objects, "-o", str(target), "-ldl"])
-        set_fresh(target, mark)
+    build_program(out / f"unit{suffix}", sorted((HERE / "tests").glob("test_*.c")), flags)
+    if sanitize:
+        build_program(out / "race", [HERE / "tests" / "race_control.c"], COMMON + THREADS_CHECKED)
     for pipeline in sorted((HERE / "tests").glob("pipeline_*.c")):
         target = out / f"{pipeline.stem}{suffix}.so"
         mark = fingerprint([pipeline], flags + WARNINGS)
@@ -118,7 +126,7 @@ def build_tests(out: Path, sanitize: bool) -> None:
 
 
 def build(root: Path, sanitize: bool = False) -> None:
-    """Builds what is out of date under `root`/engine/_build; `sanitize` adds binding and tests with ASan and UBSan."""
+    """Builds what is out of date under `root`/engine/_build; `sanitize` adds the builds with ASan, UBSan and TSan."""
     out = root / "engine" / "_build"
     out.mkdir(parents=True, exist_ok=True)
     with (out / "lock").open("w") as lock:

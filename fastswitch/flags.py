@@ -4,6 +4,7 @@ simple_switch_grpc wants target options after a lone `--`; here they may stand o
 """
 
 import argparse
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -246,9 +247,9 @@ def _tls(arguments: argparse.Namespace) -> Tls | None:
     for path in (arguments.grpc_server_cert, arguments.grpc_server_key, arguments.grpc_server_cacert):
         if path is not None and not path.is_file():
             raise UsageError(f"{path} does not exist or is no file")
-    return Tls(
-        arguments.grpc_server_cert,
-        arguments.grpc_server_key,
-        arguments.grpc_server_cacert,
-        arguments.grpc_server_with_client_auth,
-    )
+    cert, key = arguments.grpc_server_cert, arguments.grpc_server_key
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
+    except (OSError, ValueError):  # gRPC would only log what is wrong
+        raise UsageError(f"{cert} holds no certificate that fits the key {key}") from None
+    return Tls(cert, key, arguments.grpc_server_cacert, arguments.grpc_server_with_client_auth)

@@ -1,5 +1,6 @@
 """Removes what a killed laboratory left: processes, interfaces, sockets."""
 
+import json
 import os
 import shutil
 import signal
@@ -8,9 +9,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controller.defaults import RUN_DIR
-from lab.running import hold_lock, read_record
-from mininet_topos.system import LAB_VARIABLE
+from controller.defaults import LAB_VARIABLE, RUN_DIR
+from lab.running import hold_lock
+from mininet_topos.system import LAB_GROUP, ip_batch
 
 
 @dataclass(slots=True)
@@ -41,13 +42,7 @@ def clean() -> Removed:
 def remove_leftovers() -> Removed:
     """As `clean`, for a caller that holds the lock: then whatever carries a laboratory's mark is a leftover."""
     removed = Removed(processes=_end_processes(_marked_processes()))
-    record = read_record()
-    for interface in record.interfaces if record else ():
-        if Path("/sys/class/net", interface).exists():
-            # A veth's other end goes with it, and so does an XDP program attached to either.
-            result = subprocess.run(["ip", "link", "delete", interface], capture_output=True, check=False)
-            if result.returncode == 0:
-                removed.interfaces.append(interface)
+    removed.interfaces = _remove_interfaces()
     removed.files = remove_files()
     return removed
 
@@ -61,6 +56,20 @@ def remove_files() -> list[str]:
         else:
             path.unlink(missing_ok=True)
     return list(map(str, paths))
+
+
+def _remove_interfaces() -> list[str]:
+    """Deletes what laboratories made in this namespace: all in their link group, and so all at once.
+
+    A veth's other end goes with it, and so does an XDP program attached to either.
+    """
+    shown = subprocess.run(
+        ["ip", "-json", "link", "show", "group", str(LAB_GROUP)], capture_output=True, text=True, check=True
+    )
+    names = [link["ifname"] for link in json.loads(shown.stdout or "[]") if link]
+    if names:
+        ip_batch([f"link delete group {LAB_GROUP}"])
+    return names
 
 
 def _marked_processes() -> list[int]:

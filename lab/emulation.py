@@ -132,7 +132,6 @@ class Emulation:
                 target.name: running.SwitchRecord(target.address, target.device_id) for target in self.network.targets
             },
             hosts={host.name: str(self.verbs_socket(host.name)) for host in self.topology.hosts},
-            interfaces=list(self.network.interfaces),
         )
 
     @staticmethod

@@ -1,8 +1,8 @@
 """Which laboratory runs on this machine: one at a time, found by every command without configuration.
 
 `/run/plait/lock` is held (flock) by the process of a running laboratory, so a killed one never looks alive.
-`/run/plait/lab.json` describes it, and is written before the first interface or process is made, so that what a
-killed laboratory left can be found.  Every process of a laboratory carries `PLAIT_LAB` in its environment.
+`/run/plait/lab.json` describes it.  What a killed one leaves is found without that record: every process of a laboratory
+carries `PLAIT_LAB` in its environment, and its interfaces in the root namespace are in a link group.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ class LabRecord:
     target: str
     switches: dict[str, SwitchRecord]
     hosts: dict[str, str]  # host -> path of its NIC's verbs socket
-    interfaces: list[str] = field(default_factory=list)  # made in the root namespace
 
     @classmethod
     def of_this_process(cls, **fields: Any) -> "LabRecord":

@@ -17,8 +17,7 @@ import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
-# Every process of a laboratory carries its name here, so that what a killed laboratory left can be found.
-LAB_VARIABLE = "PLAIT_LAB"
+from controller.defaults import LAB_VARIABLE
 
 # Every interface that a laboratory makes in the root namespace is in this group (`ip link show group 20556`).
 LAB_GROUP = 20556
@@ -71,7 +70,7 @@ def _batch_failure(stderr: str, commands: Sequence[str]) -> str:
 
 
 def set_swallowing(interface: str, swallows: bool, prefix: Sequence[str] = ()) -> None:
-    """Lets an interface swallow all that is sent by it, or send again.  `prefix` is a command that enters its namespace.
+    """Lets an interface swallow all that is sent by it, or send again.  `prefix`: a command that enters its namespace.
 
     Programs on both sides see no change, unlike with an interface that is down. Packets that XDP sends, or sockets with
     PACKET_QDISC_BYPASS, pass.

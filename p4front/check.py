@@ -53,6 +53,8 @@ class Checker(StatementChecker):
 
     def _decl_Instantiation(self, decl: ast.Instantiation) -> None:
         self.instantiation(decl)
+        if isinstance(decl.type, t.BlockType):
+            self.error(f"{decl.name}: a {decl.type.kind} cannot be instantiated at the top level", decl.name_span)
 
     def _decl_FunctionDecl(self, decl: ast.FunctionDecl) -> None:
         self.declare(decl)
@@ -171,7 +173,7 @@ class Checker(StatementChecker):
 
     def _property(self, item: ast.Property, table: ast.TableDecl) -> None:
         if item.name == "default_action":
-            item.value = self._table_action(item.value, table)
+            item.value = self._table_action(item.value, table, "tableonly")
             return
         value = self.expr(item.value)
         if item.name in ("size", "counters", "meters", "implementation", "support_timeout"):
@@ -183,8 +185,11 @@ class Checker(StatementChecker):
             if item.name not in ("largest_priority_wins", "priority_delta"):
                 self.diagnostics.warning(f"unknown table property {item.name!r}", item.span)
 
-    def _table_action(self, expr: ast.Expr, table: ast.TableDecl) -> ast.Expr:
-        """The action of a default or of an entry, with values for the control plane's parameters."""
+    def _table_action(self, expr: ast.Expr, table: ast.TableDecl, forbidden: str) -> ast.Expr:
+        """The action of a default or of an entry, with values for the control plane's parameters.
+
+        `forbidden` is the annotation that an action of the list must not have to be used here.
+        """
         call = expr if isinstance(expr, ast.Call) else None
         name = call.func if call is not None else expr
         ref = None
@@ -193,6 +198,8 @@ class Checker(StatementChecker):
             ref = next((ref for ref in table.actions if ref.name.decl is action and action is not None), None)
         if ref is None or not isinstance(name, ast.Name):
             raise self.fail("this is not an action of the table", expr.span)
+        if ast.has_annotation(ref.annotations, forbidden):
+            raise self.fail(f"{ref.name.name} is @{forbidden} in this table", expr.span)
         action = ref.name.decl
         name.decl, name.type = ref, t.FunctionType(action.name, "action", (), [], t.VOID, action)
         args = call.args if call is not None else []
@@ -222,7 +229,7 @@ class Checker(StatementChecker):
         if entry.priority is not None:
             entry.priority = self.expr(entry.priority)
             self.int_constant(entry.priority, "a priority")
-        entry.action = self._table_action(entry.action, table)
+        entry.action = self._table_action(entry.action, table, "defaultonly")
 
     def keyset(self, expr: ast.Expr, to: t.Type) -> ast.Expr:
         """One key of an entry or of a select case, for an expression of type `to`."""

@@ -185,6 +185,8 @@ class TypeChecker(CheckerBase):
             resolved = self.recover(self.resolve, param.type_node)
             if resolved is not None:
                 param.type = resolved
+            if param.type in (t.INT, t.STRING) and param.direction:
+                self.error(f"{param.name}: a parameter of type {param.type} has no direction", param.span)
             if not directions and param.direction:
                 self.error(f"{param.name}: a constructor parameter has no direction", param.span)
             if param.default is not None:

@@ -250,7 +250,7 @@ class Key:
 
 @dataclass(slots=True)
 class Entry:
-    """Key values are `Const`, (value, mask), (low, high) tagged by kind, or None for anything."""
+    """`priority` is P4's (`priority = n:`), `annotated_priority` that of the older `@priority`, where smaller wins."""
 
     keys: list[EntryKey]
     action: int
@@ -259,6 +259,7 @@ class Entry:
     annotations: list[ast.Annotation]
     span: Span
     const: bool = True
+    annotated_priority: int | None = None
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from p4front import ir, json_expr
 from p4front import p4types as t
+from p4front import syntax as ast
 from p4front.diagnostics import Diagnostics, SourceText, Span
 from p4front.elaborate import Elaborated, Pipeline
 from p4front.json_actions import ActionWriter, source_info
@@ -189,8 +190,28 @@ class PipelineWriter:
         }
 
     def _ordered(self, table: ir.Table) -> list[ir.Entry]:
-        assert table.entries is not None
-        return table.entries
+        """The entries with the one that wins first; entries without priorities are in that order already."""
+        entries = table.entries or []
+        if all(entry.priority is None for entry in entries):
+            return entries
+        if not any(key.match_kind in ("ternary", "range", "optional") for key in table.keys):
+            self.diagnostics.error("a table with only exact and lpm keys has no priorities", table.decl.name_span)
+            return entries
+        largest_wins = bool(_property(table, "largest_priority_wins", 1))
+        step = _property(table, "priority_delta", 1)
+        priorities: list[int] = []
+        for entry in entries:
+            priority = entry.priority
+            if priority is None:
+                if not priorities:
+                    self.diagnostics.error("the first entry must have a priority if another has one", entry.span)
+                    return entries
+                priority = priorities[-1] - step if largest_wins else priorities[-1] + step
+            if not 0 < priority < 1 << 31:
+                self.diagnostics.error(f"priority {priority} of this entry is out of range", entry.span)
+            priorities.append(priority)
+        places = sorted(range(len(entries)), key=lambda place: priorities[place], reverse=largest_wins)
+        return [entries[place] for place in places]
 
     def _entry(self, table: ir.Table, entry: ir.Entry, place: int) -> Json:
         action = table.actions[entry.action].action
@@ -201,7 +222,7 @@ class PipelineWriter:
             json["source_info"] = info
         json["match_key"] = keys
         json["action_entry"] = {"action_id": action.id, "action_data": self._action_data(action, entry.args)}
-        json["priority"] = place + 1 if entry.priority is None else entry.priority
+        json["priority"] = place + 1 if entry.annotated_priority is None else entry.annotated_priority
         return json
 
     def _entry_key(self, key: ir.Key, made: ir.EntryKey, entry: ir.Entry) -> Json:
@@ -269,3 +290,10 @@ class PipelineWriter:
         if with_selector and not inputs:
             self.diagnostics.error(f"table {table.name} has no key of kind selector", table.decl.name_span)
         return {"type": "indirect_ws" if with_selector else "indirect", "action_profile": profile.name}
+
+
+def _property(table: ir.Table, name: str, default: int) -> int:
+    """The value of a table property that is a literal."""
+    item = table.decl.properties.get(name)
+    value = item.value if item is not None else None
+    return int(value.value) if isinstance(value, ast.IntLit | ast.BoolLit) else default

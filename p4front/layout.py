@@ -89,7 +89,8 @@ class Layout:
             number = self._counters.get(name, 0)
             self._counters[name] = number + 1
             candidate = f"{name}_{number}"
-            if candidate not in self._scalar_names and candidate not in self.headers and candidate not in self.stacks | self.unions:
+            taken = (self._scalar_names, self.headers, self.stacks, self.unions)
+            if not any(candidate in names for names in taken):
                 return candidate
 
     def standard_metadata(self, struct: t.StructType) -> StructValue:

@@ -207,11 +207,13 @@ class TableLowering(StatementLowering):
             value = fold.known(self.scalar(entry.priority))
             priority = value if isinstance(value, int) else None
         annotation = ast.annotation(entry.annotations, "priority")
+        annotated = None
         if annotation is not None and annotation.args and isinstance(annotation.args[0], ast.IntLit):
-            priority = annotation.args[0].value
+            annotated = annotation.args[0].value
         position = decl.actions.index(call.func.decl)
         const = entry.const or decl.entries_const
-        return ir.Entry(keys, position, self._arguments(call), priority, entry.annotations, entry.span, const)
+        args = self._arguments(call)
+        return ir.Entry(keys, position, args, priority, entry.annotations, entry.span, const, annotated)
 
     def entry_key(self, key: ast.Expr, type_: t.Type) -> ir.EntryKey:
         """One key of an entry or a select case."""

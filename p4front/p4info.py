@@ -13,7 +13,7 @@ from finsy.proto import p4i, p4t
 from p4front import fold, ir
 from p4front import p4types as t
 from p4front import syntax as ast
-from p4front.diagnostics import Diagnostics
+from p4front.diagnostics import Diagnostics, Span
 from p4front.elaborate import Elaborated
 from p4front.key_names import annotated_name
 from p4front.p4info_symbols import Symbols, field_ids
@@ -81,11 +81,13 @@ class _Builder:
         return self.info
 
     def _collect(self) -> None:
+        seen: set[tuple[str, str]] = set()
         for action in self.actions:
             if action.used:
                 self.symbols.add("action", action.name, action.decl.annotations)
         for item in self.objects:
             if isinstance(item, ir.Table) and item.applied:
+                self._once("table", item.name, item.decl.name_span, seen)
                 self.symbols.add("table", item.name, item.annotations)
                 for extern in (item.profile, item.counter, item.meter):
                     if extern is not None and extern.in_table:
@@ -99,6 +101,12 @@ class _Builder:
         for header in self._controller_headers():
             self.symbols.add("controller_header", header.name, header.annotations)
         self.symbols.assign()
+
+    def _once(self, kind: str, name: str, span: Span, seen: set[tuple[str, str]]) -> None:
+        """Two objects of one kind cannot share a name: the control plane could not tell them apart."""
+        if (kind, name) in seen:
+            self.diagnostics.error(f"two objects of kind {kind} have the control plane name {name!r}", span)
+        seen.add((kind, name))
 
     def _collect_extern(self, extern: ir.Extern) -> None:
         kind = _EXTERN_KINDS.get(extern.type.extern.name)

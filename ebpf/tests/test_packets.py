@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ebpf.tests import packets as p
-from ebpf.tests.rigs import DROP, MTU, PASS, PD, QPN, REGION_LENGTH, REMOTE_QPN, RKEY, TX, VA, Bench
+from ebpf.tests.rigs import DROP, MTU, PASS, PD, QPN, REGION_LENGTH, REMOTE_QPN, RKEY, TX, VA, Bench, NativeRig
 from wire.codes import QpState
 
 DATA = bytes(range(1, 201))
@@ -101,6 +103,18 @@ def test_the_path_is_echoed(bench: Bench) -> None:
 
 def test_link_padding_behind_the_packet_is_ignored(bench: Bench) -> None:
     assert bench.receive(write_only(data=b"x") + bytes(20)) == (TX, reply(p.ACK, 100, 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, (1 << 24) - 1), st.integers(0, (1 << 24) - 1), st.integers(0, 65535), st.booleans())
+def test_the_icrc_of_any_reply(psn: int, msn: int, port: int, gap: bool) -> None:
+    bench = Bench(NativeRig())
+    bench.reset(epsn=psn)
+    bench.qp.responder.msn = msn
+    ends = p.with_ends(src_port=port)
+    frame = write_only(psn=(psn + gap) % (1 << 24), ends=ends)
+    syndrome, messages = (p.NAK_SEQUENCE, msn) if gap else (p.ACK, (msn + 1) % (1 << 24))
+    assert bench.receive(frame) == (TX, p.reply(syndrome, psn, messages, REMOTE_QPN, to=ends))
 
 
 Fault = tuple[str, bytes, int]  # event, frame, syndrome of the NAK

@@ -233,6 +233,30 @@ def test_frames_that_are_too_long_are_counted(bridge: Bridge) -> None:
     right.close()
 
 
+def test_super_frames_are_counted_not_mangled(bridge: Bridge) -> None:
+    """A sender with segmentation offload hands several packets over as one frame."""
+    fabric, _, veths, links = bridge
+    veths.run("ip addr add 10.1.0.1/24 dev out1")
+    veths.run("ip neigh add 10.1.0.2 lladdr 02:00:00:00:00:09 dev out1")
+
+    def udp() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.setsockopt(socket.IPPROTO_UDP, 103, 1000)  # UDP_SEGMENT
+        return made
+
+    sender = veths.enter(udp)
+    assert isinstance(sender, socket.socket)
+    fabric.start()
+    sender.sendto(bytes(5000), ("10.1.0.2", 4791))
+    assert wait_for(lambda: links[0].interface_stats()["received"] >= 1)
+    stats = links[0].interface_stats()
+    assert (stats["received"], stats["drops_oversize"]) == (1, 1)
+    veths.run("ethtool -K out1 tx-udp-segmentation off")
+    sender.sendto(bytes(5000), ("10.1.0.2", 4791))
+    assert wait_for(lambda: links[0].stats()["b_to_a"]["packets"] == 5)
+    sender.close()
+
+
 def test_frames_that_the_interface_refuses_are_counted(bridge: Bridge) -> None:
     fabric, switch, veths, links = bridge
     veths.run("ip link set in2 mtu 1000")
@@ -283,6 +307,30 @@ def test_control_threads_get_in_while_packets_flow(bridge: Bridge) -> None:
             slowest = max(slowest, time.perf_counter() - before)
         assert switch.entry_count(1) == 1000
         assert slowest < 0.5
+    finally:
+        stop.set()
+        source.join()
+
+
+def test_closing_while_frames_flow(veths: Veths, echo: Path) -> None:
+    from engine import bench
+
+    veths.add("in1", "out1")
+    veths.add("in2", "out2")
+    stop = bench.Stop()
+    source = threading.Thread(target=lambda: veths.enter(lambda: bench.source("out1", frame(9, size=200), stop=stop)))
+    source.start()
+    try:
+        for _ in range(5):
+            with engine.Fabric("real") as fabric:
+                switch = fabric.add_switch("s1")
+                switch.load(echo)
+                for n in (1, 2):
+                    veths.enter(lambda f=fabric, s=switch, n=n: f.attach(s, n, f"in{n}", rate_bps=10**8, delay_ns=MS))
+                forward(switch, 9, 2)
+                fabric.start()
+                assert wait_for(lambda s=switch: s.stats()["received"] > 10)
+                switch.load(echo)
     finally:
         stop.set()
         source.join()

@@ -26,6 +26,13 @@ def test_c_unit_tests(suffix: str) -> None:
     assert result.stdout.split("\n")[-2] == "ok control"
 
 
+def test_no_data_races_between_packets_and_control() -> None:
+    build(ROOT, sanitize=True)
+    command = [str(BUILD / "race"), str(BUILD / "pipeline_echo.so")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (0, "ok\n"), result.stderr
+
+
 def test_python_tests_against_a_sanitized_core() -> None:
     runtime = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     environment = os.environ | {

@@ -80,16 +80,6 @@ class DigestState:
         if list_id in self._cache:
             self._drop(list_id)
 
-    def due_in(self, now: int) -> float | None:
-        """Seconds until `tick` has something to do."""
-        config = self._config
-        if config is None:
-            return None
-        times = [sent + config.ack_timeout_ns for sent, _ in self._cache.values()][:1]
-        if self._buffer:
-            times.append(self._buffer_since + config.max_timeout_ns)
-        return max(0.0, (min(times) - now) / 1e9) if times else None
-
     def _flush(self, now: int) -> p4r.DigestList:
         config = self._config
         assert config is not None

@@ -1,5 +1,7 @@
 """The forwarding state of a pipeline as updates that would recreate it (for RECONCILE_AND_COMMIT)."""
 
+from __future__ import annotations
+
 from finsy.proto import p4r
 
 from fastswitch.server.errors import P4RuntimeError
@@ -39,7 +41,7 @@ def snapshot(state: PipelineState) -> list[p4r.Update]:
     """Updates that recreate what clients wrote. What the program itself brings (constant and initial entries,
     unchanged defaults, zero cells) is left out."""
     updates = []
-    update_type: int | None
+    update_type: p4r.Update.Type.ValueType | None
     for request, insert in _PARTS:
         for entity in state.read(request):
             update_type = p4r.Update.INSERT if insert else p4r.Update.MODIFY

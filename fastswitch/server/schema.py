@@ -19,6 +19,10 @@ from fastswitch.server.match import KeyCodec, match_field
 
 T = TypeVar("T")
 
+# P4Info comes from a client: what it says about width and size must not decide how much memory is taken.
+_MAX_WIDTH = 4_096  # bits
+_MAX_UNSEEN_CELLS = 1 << 16  # of an array that the JSON lacks
+
 _KINDS = {
     0x01: "an action",
     0x02: "a table",
@@ -320,17 +324,17 @@ class Schema:
             self.profiles[profile.preamble.id] = self._profile(profile)
         self.counters: Ids[Array] = Ids("counter", self.names)
         for counter in p4info.counters:
-            pre = counter.preamble
-            self.counters[pre.id] = Array(pre.id, pre.name, counter.size, counter.spec.unit)
+            pre, size = counter.preamble, _cells(counter, program.counters)
+            self.counters[pre.id] = Array(pre.id, pre.name, size, counter.spec.unit)
         self.meters: Ids[Array] = Ids("meter", self.names)
         for meter in p4info.meters:
-            pre = meter.preamble
-            self.meters[pre.id] = Array(pre.id, pre.name, meter.size, meter.spec.unit, meter.spec.type)
+            pre, size = meter.preamble, _cells(meter, program.meters)
+            self.meters[pre.id] = Array(pre.id, pre.name, size, meter.spec.unit, meter.spec.type)
         self.registers: Ids[Array] = Ids("register", self.names)
         for register in p4info.registers:
-            pre = register.preamble
+            pre, size = register.preamble, _cells(register, program.registers)
             data = self._data(register.type_spec, f"register '{pre.name}'")
-            self.registers[pre.id] = Array(pre.id, pre.name, register.size, data=data)
+            self.registers[pre.id] = Array(pre.id, pre.name, size, data=data)
         self.direct_counters: Ids[DirectResource] = Ids("direct counter", self.names)
         for direct in p4info.direct_counters:
             pre = direct.preamble
@@ -432,10 +436,9 @@ class Schema:
                 if translated.HasField("sdn_string"):
                     return self._sdn_string(translated.uri, width or 32)
                 if translated.sdn_bitwidth != width:
-                    return TranslatedBits(width, translated.sdn_bitwidth)
-        if width <= 0:
-            invalid_argument(f"P4Info gives no bit width for '{info.name}'")
-        return Bits(width)
+                    what = f"'{info.name}'"
+                    return TranslatedBits(_width(width, what), _width(translated.sdn_bitwidth, what))
+        return Bits(_width(width, f"'{info.name}'"))
 
     def _sdn_string(self, uri: str, width: int) -> SdnString:
         return self._sdn_strings.setdefault((uri, width), SdnString(width))
@@ -457,22 +460,36 @@ class Schema:
             return "bool", Bits(1)
         if kind == "serializable_enum":
             enum = self._types.serializable_enums[spec.serializable_enum.name]
-            return "enum_value", Bits(enum.underlying_type.bitwidth)
+            return "enum_value", Bits(_width(enum.underlying_type.bitwidth, what))
         if kind == "new_type":
             new_type = self._types.new_types[spec.new_type.name]
             if new_type.HasField("original_type"):
                 return self._leaf(new_type.original_type, what)
             if new_type.translated_type.HasField("sdn_string"):
                 return "bitstring", self._sdn_string(new_type.translated_type.uri, 32)
-            return "bitstring", Bits(new_type.translated_type.sdn_bitwidth)
+            return "bitstring", Bits(_width(new_type.translated_type.sdn_bitwidth, what))
         unimplemented(f"{what}: values of type {kind} are not supported over P4Runtime")
+
+
+def _width(width: int, what: str) -> int:
+    if not 1 <= width <= _MAX_WIDTH:
+        invalid_argument(f"{what} is {width} bits wide; 1 to {_MAX_WIDTH} are possible")
+    return width
+
+
+def _cells(info: p4i.Counter | p4i.Meter | p4i.Register, arrays: Iterable[model.Array]) -> int:
+    """Cells of an array: as the JSON says, which the engine has reserved."""
+    for array in arrays:
+        if array.name == info.preamble.name:
+            return array.size
+    return max(0, min(info.size, _MAX_UNSEEN_CELLS))
 
 
 def _bitstring(spec: p4t.P4BitstringLikeTypeSpec, what: str) -> Bits:
     if spec.HasField("int"):
-        return SignedBits(spec.int.bitwidth)
+        return SignedBits(_width(spec.int.bitwidth, what))
     if spec.HasField("bit"):
-        return Bits(spec.bit.bitwidth)
+        return Bits(_width(spec.bit.bitwidth, what))
     unimplemented(f"{what}: varbit values are not supported over P4Runtime")
 
 

@@ -4,6 +4,8 @@ An entry keeps the message the client sent, made canonical: reads answer with it
 with the priority, identifies it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 from finsy.proto import p4r
@@ -379,7 +381,7 @@ class TableState:
             message.time_since_last_hit.elapsed_ns = self.idle_ns(entry)
         return message
 
-    def recreating_update(self, message: p4r.TableEntry) -> int | None:
+    def recreating_update(self, message: p4r.TableEntry) -> p4r.Update.Type.ValueType | None:
         """The type of update that would put this entry into a fresh table; None if it is there anyway."""
         if message.is_default_action:
             unchanged = self.schema.has_const_default or message == self._new_default().message

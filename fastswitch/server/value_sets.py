@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from finsy.proto import p4r
 
 from fastswitch.codegen import model
-from fastswitch.server.engine_api import EngineSwitch
+from fastswitch.server.engine_api import EngineSwitch, Target
 from fastswitch.server.errors import already_exists, resource_exhausted, unimplemented
 from fastswitch.server.schema import ValueSet
 
@@ -42,7 +42,7 @@ class ValueSetState:
             for value in self._handles.keys() - wanted.keys():
                 self._engine.entry_delete(self._table, self._handles.pop(value))
             for value in wanted.keys() - self._handles.keys():
-                target = ("action", self._member_action, b"")
+                target: Target = ("action", self._member_action, b"")
                 self._handles[value] = self._engine.entry_insert(self._table, value, None, None, None, 0, target)
         stored = p4r.ValueSetEntry()
         stored.CopyFrom(request)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,8 +12,10 @@ import sys
 import time
 
 import finsy as fy
+import grpc
+import grpc.aio
 import pytest
-from finsy.proto import p4r
+from finsy.proto import p4r, p4r_grpc
 
 from fastswitch.control import Client, ControlError
 from fastswitch.tests.server_kit import ECMP, EVERYTHING, compiled, config, connected, insert, lpm, names, update
@@ -383,3 +386,69 @@ def test_it_dies_with_its_parent(tmp_path):
     assert not control.exists()
     with contextlib.suppress(ProcessLookupError):
         os.kill(int(pid), 0)  # it may still be a zombie of init for a moment, but it has cleaned up
+
+
+# Interfaces and TLS
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="veth interfaces need root and ip")
+
+
+@needs_root
+async def test_frames_pass_between_interfaces_and_into_pcap(tmp_path):
+    """outside1 - s1:1 - s1:2 - outside2, forwarded by the default action of a table without key."""
+    pairs = [(f"pls{os.getpid() % 10**6}{end}", f"plo{os.getpid() % 10**6}{end}") for end in (1, 2)]
+    (port,) = free_ports(1)
+    with contextlib.ExitStack() as stack:
+        for inside, outside in pairs:
+            subprocess.run(["ip", "link", "add", inside, "type", "veth", "peer", "name", outside], check=True)
+            stack.callback(subprocess.run, ["ip", "link", "del", inside], check=False)
+            for name in (inside, outside):
+                subprocess.run(["ip", "link", "set", name, "up"], check=True)
+        (inside1, outside1), (inside2, outside2) = pairs
+        argv = ["-i", f"1@{inside1}", "-i", f"2@{inside2}", "--pcap", tmp_path]
+        stack.enter_context(running(*no_p4(port, *argv)))
+        n = names()
+        async with connected(f"127.0.0.1:{port}", 5) as client:
+            await client.arbitrate(1)
+            await client.set_config(config())
+            default = p4r.TableEntry(table_id=n.ids["keyless_table"], is_default_action=True)
+            default.action.CopyFrom(n.table_action("forward", b"\x02"))
+            await client.write(update(p4r.Update.MODIFY, table_entry=default))
+        drop = stack.enter_context(raw_socket(outside1))
+        catch = stack.enter_context(raw_socket(outside2))
+        frame = ethernet(0x1234) + bytes(50)
+        drop.send(frame)
+        received = b""
+        while received != frame:  # the kernel sends router solicitations of its own
+            received = catch.recv(2048)
+    for inside, _ in pairs:
+        assert frame in (tmp_path / f"{inside}.pcap").read_bytes()
+
+
+def raw_socket(interface):
+    made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    made.bind((interface, 0))
+    made.settimeout(5)
+    return made
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="certificates are made with openssl")
+async def test_tls(tmp_path):
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    subprocess.run([*make, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    (port,) = free_ports(1)
+    ssl = ["--grpc-server-ssl", "--grpc-server-cert", cert, "--grpc-server-key", key]
+    with running(*no_p4(port), *ssl):
+        credentials = grpc.ssl_channel_credentials(cert.read_bytes())
+        async with grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
+            stub = p4r_grpc.P4RuntimeStub(channel)
+            assert (await stub.Capabilities(p4r.CapabilitiesRequest(), timeout=5)).p4runtime_api_version == "1.3.0"
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            with pytest.raises(grpc.aio.AioRpcError):
+                await p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=2)
+    cert.write_text("no certificate")
+    code, said = end(_wait(start(*no_p4(port), *ssl)))
+    assert (code, said) == (2, f"plait-switch: {cert} holds no certificate that fits the key {key}\n")

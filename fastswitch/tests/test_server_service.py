@@ -192,6 +192,27 @@ async def test_p4info_of_another_program_is_refused():
             await client.set_config(bad)
 
 
+async def test_p4info_cannot_claim_endless_memory():
+    async with serving(fake_device()) as address, connected(address) as client:
+        await client.arbitrate(1)
+        huge = config()
+        for array in (*huge.p4info.counters, *huge.p4info.registers):
+            array.size = 2**31 - 1
+        ghost = huge.p4info.counters.add(size=2**60)
+        ghost.preamble.id, ghost.preamble.name = 0x12ABCDEF, "ghost"
+        await client.set_config(huge)
+        assert len(await client.read(p4r.Entity(counter_entry=p4r.CounterEntry()))) == 16 + 65_536
+        assert len(await client.read(p4r.Entity(register_entry=p4r.RegisterEntry()))) == 40
+        wide = config()
+        ghost = wide.p4info.tables.add()
+        ghost.preamble.id, ghost.preamble.name = 0x02ABCDEF, "ghost"
+        for width in (2**31 - 1, 0, -1):
+            del ghost.match_fields[:]
+            ghost.match_fields.add(id=1, name="f", bitwidth=width, match_type=3)
+            with failing(grpc.StatusCode.INVALID_ARGUMENT, f"'f' is {width} bits wide; 1 to 4096 are possible"):
+                await client.set_config(wide)
+
+
 async def test_the_old_device_config_message_is_understood():
     json = config().p4_device_config
     wrapped = b"\x08\x01" + b"\x1a" + _varint(len(json)) + json  # reassign: true, device_data: json

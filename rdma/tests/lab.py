@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ class Link:
     reorder: float = 0.0
     mark: float = 0.0
     seed: int = 1
+    answer: Callable[[bytes], bytes | None] | None = None  # a frame to send back instead of forwarding
     seen: int = 0
     dropped: int = 0
 
@@ -93,7 +94,12 @@ class Forwarder(threading.Thread):
                 batch: list[bytes] = []
                 with contextlib.suppress(BlockingIOError):
                     while len(batch) < 32:
-                        batch += self._treat(source.recv(4096))
+                        frame = source.recv(4096)
+                        back = self._link.answer(frame) if self._link.answer else None
+                        if back:
+                            source.send(back)
+                        else:
+                            batch += self._treat(frame)
                 for index in range(len(batch) - 1):
                     if self._chance.random() < self._link.reorder:
                         batch[index], batch[index + 1] = batch[index + 1], batch[index]
@@ -173,7 +179,7 @@ def lab(folder: Path, link: Link | None = None, rate_bps: int = 0, **config: Any
     spaces = (f"{name}a", f"{name}b")
     macs = ("02:00:00:00:01:01", "02:00:00:00:01:02")
     peers = (f"pt{os.getpid() % 10**7}x{next(_numbers)}", f"pt{os.getpid() % 10**7}x{next(_numbers)}") if link else None
-    forwarder = daemon = None
+    forwarder = daemon = resident = None
     made: Lab | None = None
     try:
         for space in spaces:
@@ -187,12 +193,16 @@ def lab(folder: Path, link: Link | None = None, rate_bps: int = 0, **config: Any
             ip("link", "add", "v0", "netns", spaces[0], "address", macs[0], *veth)
         for space in spaces:
             ip("-n", space, "link", "set", "v0", "up")
-        hosts = [
+        hosts: list[dict[str, Any]] = [
             {"name": f"h{i + 1}", "netns": spaces[i], "interface": "v0", "ipv4": f"10.9.0.{i + 1}", "mac": macs[i]}
             for i in range(2)
         ]
+        # One namespace is given by name, the other by a process that lives in it, as Mininet's are.
+        resident = subprocess.Popen(["ip", "netns", "exec", spaces[1], "sleep", "1000"])
+        hosts[1]["pid"] = resident.pid
+        del hosts[1]["netns"]
         for host in hosts:
-            host["rate_bps"] = rate_bps  # type: ignore[assignment]
+            host["rate_bps"] = rate_bps
         daemon = _daemon(folder, {"hosts": hosts, "run_dir": str(folder), "memory_bytes": 32 << 20, **config})
         if peers and link:
             forwarder = Forwarder(peers, link)
@@ -210,6 +220,9 @@ def lab(folder: Path, link: Link | None = None, rate_bps: int = 0, **config: Any
             daemon.stdout.close()
         if forwarder:
             forwarder.stop()
+        if resident:
+            resident.kill()
+            resident.wait()
         for space in spaces:
             subprocess.run(["ip", "netns", "del", space], capture_output=True)
 

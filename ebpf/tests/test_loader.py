@@ -1,0 +1,54 @@
+"""What the loader says when it cannot, and that the benchmark measures what it claims."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ebpf import bench, loader
+from ebpf.loader import Nic, NicError, NicSizes
+from ebpf.tests.rigs import XdpRig
+
+
+def test_no_bcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bcc", None)
+    with pytest.raises(NicError, match="install python3-bpfcc"):
+        Nic()
+
+
+def test_no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader.platform, "release", lambda: "0.0-none")
+    with pytest.raises(NicError, match="/lib/modules/0.0-none/build .* install linux-headers"):
+        loader._check_headers()
+
+
+def test_sizes() -> None:
+    sizes = NicSizes(memory_bytes=(3 << 20) + 1, hosts=4, queue_pairs=1000)
+    assert sizes.defines() == {
+        "NIC_MAX_HOSTS": 8,
+        "NIC_MAX_QPS": 1024,
+        "NIC_MAX_REGIONS": 4096,
+        "NIC_CHUNK_SHIFT": 20,
+        "NIC_CHUNKS": 4,
+        "NIC_DOORBELL_PAGES": 64,
+    }
+    with pytest.raises(NicError, match="must be positive"):
+        NicSizes(memory_bytes=0)
+
+
+def test_hosts_are_distinct_and_bounded(xdp_rig: XdpRig) -> None:
+    nic = xdp_rig._nic
+    with pytest.raises(NicError, match="two hosts have the MAC address"):
+        nic.register_host("02:00:00:00:00:01", "10.0.0.9", 1)
+    nic.register_host("02:00:00:00:00:08", "10.0.0.8", 1)
+    nic.register_host("02:00:00:00:00:09", "10.0.0.9", 1)
+    with pytest.raises(NicError, match="no room for more than 3 hosts"):
+        nic.register_host("02:00:00:00:00:0a", "10.0.0.10", 1)
+
+
+def test_the_benchmark_runs(xdp_rig: XdpRig) -> None:
+    result = bench.run(repeat=200, rounds=3)
+    figures = result["transports"]["gbn"]
+    assert result["empty_ns"] > 0
+    assert 0 < figures["in_order_ns"] and 0 < figures["out_of_order_ns"]
