@@ -13,7 +13,7 @@ def paths_taken(edges: Iterable[tuple[str, str]], source: str, destination: str)
     for start, end in sorted(set(edges)):
         successors.setdefault(start, []).append(end)
     found: list[tuple[str, ...]] = []
-    pending = [(source,)]
+    pending: list[tuple[str, ...]] = [(source,)]
     while pending:
         path = pending.pop()
         if path[-1] == destination:
