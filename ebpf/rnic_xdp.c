@@ -151,7 +151,7 @@ WIRE_FN int receive(struct xdp_md *ctx)
 	struct nic_verdict v = {};
 	const struct nic_region *region = 0;
 	struct nic_qp *qp;
-	u32 qp_slot, key;
+	u32 slot, key;
 	int action = XDP_DROP;
 	int event = nic_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end, &p);
 
@@ -164,13 +164,13 @@ WIRE_FN int receive(struct xdp_md *ctx)
 			action = XDP_PASS;
 		goto out;
 	}
-	qp_slot = p.dest_qpn & (NIC_MAX_QPS - 1);
-	qp = qps.lookup(&qp_slot);
+	slot = p.dest_qpn & (NIC_MAX_QPS - 1);
+	qp = qps.lookup(&slot);
 	if (!qp)
 		goto out;
 	key = nic_region_key(qp, &p);
-	qp_slot = key & (NIC_MAX_REGIONS - 1);
-	region = nic_region_valid(regions.lookup(&qp_slot), key);
+	slot = key & (NIC_MAX_REGIONS - 1);
+	region = nic_region_valid(regions.lookup(&slot), key);
 	nic_receive(qp, &p, region, &v);
 	if (v.place_length)
 		place(ctx, &p, &v);

@@ -69,7 +69,9 @@ def xxh64(data: bytes) -> int:
         result = p5
     result = result + len(data) & full
     while len(data) - position >= 8:
-        result = (rotate(result ^ step(0, int.from_bytes(data[position : position + 8], "little")), 27) * p1 + p4) & full
+        result = (
+            rotate(result ^ step(0, int.from_bytes(data[position : position + 8], "little")), 27) * p1 + p4
+        ) & full
         position += 8
     if len(data) - position >= 4:
         word = int.from_bytes(data[position : position + 4], "little")

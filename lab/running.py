@@ -1,7 +1,7 @@
 """Which laboratory runs on this machine: one at a time, found by every command without configuration.
 
 `/run/plait/lock` is held (flock) by the process of a running laboratory, so a killed one never looks alive.
-`/run/plait/lab.json` describes it.  What a killed one leaves is found without that record: each of its processes carries
+`/run/plait/lab.json` describes it.  What a killed one leaves is found without that record: its processes carry
 `PLAIT_LAB` in its environment, and its interfaces in the root namespace are in a link group.
 """
 

@@ -24,20 +24,26 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--std", choices=["p4-16"], default="p4-16", help="version of the language")
     parser.add_argument("--target", "-b", choices=["bmv2"], default="bmv2", help="the switch")
     parser.add_argument("--arch", "-a", choices=["v1model"], default="v1model", help="the architecture")
-    parser.add_argument("--Wdisable", nargs="?", const="all", action="append", default=[], help="show no warnings")
-    parser.add_argument("--Werror", nargs="?", const="all", default=None, help="treat warnings as errors")
+    parser.add_argument("--Wdisable", action="store_true", help="show no warnings (--Wdisable=KIND: the same)")
+    parser.add_argument("--Werror", action="store_true", help="treat warnings as errors (--Werror=KIND: the same)")
     return parser
+
+
+def _without_kinds(argv: Sequence[str]) -> list[str]:
+    """p4c's `--Wdisable=KIND` as `--Wdisable`: warnings have no kinds here; `--Wwarn` and `--Winfo` say nothing."""
+    plain = [arg.partition("=")[0] if arg.startswith("--W") else arg for arg in argv]
+    return [arg for arg in plain if arg not in ("--Wwarn", "--Winfo")]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code; errors and warnings go to stderr."""
-    options = _arguments().parse_args(argv)
+    options = _arguments().parse_args(_without_kinds(sys.argv[1:] if argv is None else argv))
     try:
         compiled = compile_file(options.program, include_dirs=options.I, defines=options.D)
         warnings = [] if options.Wdisable else compiled.warnings
         for warning in warnings:
             print(warning, file=sys.stderr)
-        if warnings and options.Werror is not None:
+        if warnings and options.Werror:
             return EXIT_ERROR
         for name in filter(None, (options.p4runtime_files or "").split(",")):
             _write_p4info(Path(name), compiled.p4info, compiled.p4info_text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from p4front import fold, ir, json_expr
@@ -156,7 +157,7 @@ class _Builder:
 
     def _value_sets(self) -> list[Json]:
         found: list[Json] = []
-        for member in self.program.blocks[0].members:
+        for member in _members(self.program.blocks[0]):
             if isinstance(member, ir.ValueSet):
                 element = member.element
                 fields = list(element.fields.values()) if isinstance(element, t.StructType) else []
@@ -174,7 +175,7 @@ class _Builder:
     def _externs(self) -> list[ir.Extern]:
         found = list(self.program.externs)
         for block in self.program.blocks:
-            _collect(block, found)
+            found += [member for member in _members(block) if isinstance(member, ir.Extern)]
         return found
 
     def _counters(self, externs: list[ir.Extern]) -> list[Json]:
@@ -265,14 +266,15 @@ class _Builder:
         return self._located(json, pipeline.decl.name_span)
 
 
-def _collect(instance: ir.Instance, found: list[ir.Extern]) -> None:
+def _members(instance: ir.Instance) -> Iterator[object]:
+    """What an instance and the instances in it declare, as far as it is applied."""
     if not instance.applied:
         return
     for member in instance.members:
         if isinstance(member, ir.Instance):
-            _collect(member, found)
-        elif isinstance(member, ir.Extern):
-            found.append(member)
+            yield from _members(member)
+        else:
+            yield member
 
 
 def _number(extern: ir.Extern, name: str) -> int:

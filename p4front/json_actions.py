@@ -132,12 +132,4 @@ class ActionWriter:
 
 def primitive(item: ir.Prim) -> Json:
     """One primitive."""
-    op = item.op
-    if op in ("assert", "assume"):
-        cond = item.params[0]
-        assert isinstance(cond, ir.Expr)
-        return {"op": op, "parameters": [{"type": "expression", "value": json_expr.condition(cond)}]}
-    params = [json_expr.parameter(param) for param in item.params]
-    if op in ("add_header", "remove_header") and params[0]["type"] == "expression":
-        return {"op": op, "parameters": params}
-    return {"op": op, "parameters": params}
+    return {"op": item.op, "parameters": [json_expr.parameter(param) for param in item.params]}

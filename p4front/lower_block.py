@@ -110,10 +110,12 @@ class BlockLowering(TableLowering):
         return ir.Extern(name, type_, args, annotations, span)
 
     def extern_in_place(self, item: ast.Property, call: ast.Call) -> ir.Extern:
-        """`implementation = action_profile(...)`: named by the property, as p4c does it."""
+        """`@name("n") implementation = action_profile(...)`: named by the property, as p4c does it."""
         if not isinstance(call.type, t.ExternRef):
             raise self.fail("an extern is expected here", call.span)
-        name = annotated_name(item.annotations) or item.name
+        name = annotated_name(item.annotations)
+        if name is None:
+            raise self.fail(f"'{item.name}' needs a @name, or an instance that has one", item.span)
         extern = self.make_extern(call.type, call.target, name, [], call.span)
         extern.in_table = True
         return extern

@@ -15,6 +15,7 @@ import functools
 import logging
 import mmap
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -59,23 +60,29 @@ def _check_mtu(config: NicConfig, host: HostConfig, namespace: int) -> None:
         )
 
 
-def attach_hosts(nic: Nic, engine: Engine, config: NicConfig, stack: contextlib.ExitStack) -> dict[str, int]:
+def attach_hosts(nic: Nic, engine: Engine, config: NicConfig) -> dict[str, int]:
     """Brings all hosts up; returns their slots by name."""
-    own = netns.open_namespace(None)
-    stack.callback(os.close, own)
-    namespaces = {}
     slots = {}
-    for host in config.hosts:
-        namespace = _open_namespace(host)
-        stack.callback(os.close, namespace)
+    with contextlib.ExitStack() as opened:
+        own = netns.open_namespace(None)
+        opened.callback(os.close, own)
         # Hosts may share a namespace with each other or with us; each is searched for peers once.
-        namespaces[os.fstat(namespace).st_ino] = namespace
-        _check_mtu(config, host, namespace)
-        slots[host.name] = nic.add_host(namespace, host.interface, host.mac, host.ipv4)
-        engine.add_host(slots[host.name], namespace, host.interface, host.mac, host.ipv4, host.rate_bps)
-    namespaces[os.fstat(own).st_ino] = own
-    nic.cover_peers(list(namespaces.values()))
+        namespaces = {os.fstat(own).st_ino: own}
+        for host in config.hosts:
+            namespace = _open_namespace(host)
+            opened.callback(os.close, namespace)
+            namespaces.setdefault(os.fstat(namespace).st_ino, namespace)
+            _check_mtu(config, host, namespace)
+            slots[host.name] = nic.add_host(namespace, host.interface, host.mac, host.ipv4)
+            engine.add_host(slots[host.name], namespace, host.interface, host.mac, host.ipv4, host.rate_bps)
+        nic.cover_peers(list(namespaces.values()))
     return slots
+
+
+def _raise_file_limit() -> None:
+    """A host takes four file descriptors and each client some more; the usual soft limit of 1,024 is soon reached."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _later(action: Callable[[], None]) -> None:
@@ -119,6 +126,7 @@ async def _serve(shared: Shared, slots: dict[str, int], ready: Callable[[], None
 
 def run(config: NicConfig, ready: Callable[[], None]) -> None:
     """Brings everything up, serves until told to stop, and takes everything down in reverse."""
+    _raise_file_limit()
     with contextlib.ExitStack() as stack:
         nic = stack.enter_context(
             Nic(NicSizes(config.memory_bytes, len(config.hosts), config.queue_pairs, config.regions))
@@ -128,9 +136,10 @@ def run(config: NicConfig, ready: Callable[[], None]) -> None:
         if config.exit_with_parent:
             engine.die_with_parent()
         shared = _shared(nic, engine, config)
-        slots = attach_hosts(nic, engine, config, stack)
-        engine.start()
+        slots = attach_hosts(nic, engine, config)
+        engine.start(failed=lambda: os.kill(os.getpid(), signal.SIGTERM))
         asyncio.run(_serve(shared, slots, ready))
+        engine.check()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

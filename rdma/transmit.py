@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ebpf.loader import ROOT, Nic
@@ -44,6 +44,7 @@ class Engine:
         self._check("open the transmit engine", self._lib.rdma_engine_open(maps, out))
         self._engine = out[0]
         self._thread: threading.Thread | None = None
+        self._result = 0
         status = self._ffi.typeof("enum rdma_status").relements
         self._status = {value: name.removeprefix(STATUS_PREFIX) for name, value in status.items()}
         transports = self._ffi.string(self._lib.rdma_transport_names()).decode().split()
@@ -55,9 +56,19 @@ class Engine:
             raise EngineError(doing, -result)
         return result
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._lib.rdma_engine_run, args=(self._engine,), name="rdma-engine")
+    def start(self, failed: Callable[[], None]) -> None:
+        """Starts the loop; `failed` is called in its thread should it end by itself, and check() then says why."""
+
+        def loop() -> None:
+            self._result = self._lib.rdma_engine_run(self._engine)
+            if self._result < 0:
+                failed()
+
+        self._thread = threading.Thread(target=loop, name="rdma-engine")
         self._thread.start()
+
+    def check(self) -> None:
+        self._check("run the transmit engine", self._result)
 
     def close(self) -> None:
         self._lib.rdma_engine_stop(self._engine)
@@ -149,7 +160,3 @@ class Engine:
     ) -> None:
         write = self._ffi.new("struct rdma_write *", (wr_id, offset, remote_va, rkey, length, int(signaled)))
         self._check("post a WRITE", self._lib.rdma_qp_post_write(self._engine, qpn, write))
-
-
-def is_full(error: EngineError) -> bool:
-    return error.code == errno.ENOMEM

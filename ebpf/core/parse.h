@@ -3,6 +3,9 @@
  *
  * Each step checks its bounds, advances the cursor and returns NIC_PARSED, or the event (enum wire_nic_event) that the
  * frame ends with.  Nothing behind `end` is read, whatever the length fields say.
+ *
+ * The ICRC is not checked: links here lose frames but do not damage them, and a CRC over the payload would cost more
+ * than everything else that the NIC does with a packet.
  */
 #ifndef NIC_PARSE_H
 #define NIC_PARSE_H

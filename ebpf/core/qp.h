@@ -98,6 +98,7 @@ struct nic_counters {
 };
 
 _Static_assert(sizeof(struct nic_counters) == 320, "five cache lines");
+_Static_assert(WIRE_NIC_EVENT_CNP_RECEIVED < NIC_EVENT_SLOTS, "room for every event");
 
 /* Hosts by their MAC address.  Slot 0 of the counters belongs to no host: frames for nobody here end there. */
 #define NIC_HOST_NONE 0

@@ -51,4 +51,4 @@ def test_the_benchmark_runs(xdp_rig: XdpRig) -> None:
     result = bench.run(repeat=200, rounds=3)
     figures = result["transports"]["gbn"]
     assert result["empty_ns"] > 0
-    assert 0 < figures["in_order_ns"] and 0 < figures["out_of_order_ns"]
+    assert figures["in_order_ns"] > 0 and figures["out_of_order_ns"] > 0

@@ -48,11 +48,7 @@ static void sift_down(struct plait_event_queue *queue, uint32_t position, struct
     place(queue, position, slot);
 }
 
-int plait_event_queue_init(struct plait_event_queue *queue)
-{
-    memset(queue, 0, sizeof *queue);
-    return 0;
-}
+void plait_event_queue_init(struct plait_event_queue *queue) { memset(queue, 0, sizeof *queue); }
 
 void plait_event_queue_free(struct plait_event_queue *queue)
 {

@@ -36,7 +36,7 @@ struct plait_event_queue {
     uint32_t capacity;
 };
 
-int plait_event_queue_init(struct plait_event_queue *queue);
+void plait_event_queue_init(struct plait_event_queue *queue);
 void plait_event_queue_free(struct plait_event_queue *queue);
 
 /* 0 or -ENOMEM. */

@@ -26,6 +26,8 @@ static void emit(void *context)
     struct plait_pkt *pkt = plait_pool_copy(&generator->sw->fabric->pool, generator->frame, generator->length);
     if (pkt)
         plait_switch_receive(generator->sw, generator->port, pkt);
+    else
+        generator->sw->stats.drops_memory++;
 }
 
 int plait_generator_start(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length, uint64_t count,

@@ -49,10 +49,8 @@ static bool pool_grow(struct plait_pool *pool)
 
 struct plait_pkt *plait_pool_get(struct plait_pool *pool)
 {
-    if (!pool->free && !pool_grow(pool)) {
-        pool->exhausted++;
+    if (!pool->free && !pool_grow(pool))
         return NULL;
-    }
     struct plait_pkt *pkt = pool->free;
     pool->free = pkt->next;
     pool->alive++;

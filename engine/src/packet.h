@@ -19,7 +19,6 @@ struct plait_pkt {
     sim_time due;               /* arrival at the far end of a link */
     uint64_t order;
     uint32_t queued_bytes; /* what it counts for in its queue */
-    uint32_t tag;          /* its owner's: port to go to, session copy, ... */
     _Alignas(16) uint8_t buffer[PLAIT_BUFFER_BYTES];
 };
 
@@ -31,7 +30,6 @@ struct plait_pool {
     struct plait_pkt *free;
     void *slabs;
     uint32_t allocated, alive;
-    uint64_t exhausted; /* requests that were refused */
 };
 
 void plait_pool_init(struct plait_pool *pool);

@@ -1,10 +1,10 @@
 /* Traffic manager of one output port: strict-priority queues with tail drop, emptied at the port's rate.
  *
  * Invariants: packets = sum over queues of packets waiting, likewise bytes; a packet that is being serialised no longer
- * counts.  Conservation: enqueued = departed + dropped + waiting.  A packet occupies the port for exactly bits / rate:
- * fractions of a nanosecond are carried over within a busy period, so N packets take floor(total bits / rate).  Bytes
- * are those of the frame, without preamble, gap and FCS.  While packets wait for a busy port, `ready` is scheduled at
- * busy_until; an idle port has no event.
+ * counts.  Conservation: offered = enqueued + drops, and enqueued = sent + consumed by `depart` + waiting.  A packet
+ * occupies the port for exactly bits / rate: fractions of a nanosecond are carried over within a busy period, so N
+ * packets take floor(total bits / rate).  Bytes are those of the frame, without preamble, gap and FCS.  While packets
+ * wait for a busy port, `ready` is scheduled at busy_until; an idle port has no event.
  *
  * `depart` runs when a packet leaves its queue, and may change or consume it (egress processing); `send` takes it with
  * the time at which its last bit leaves.

@@ -14,7 +14,7 @@ static void receive(void *to, uint32_t port, struct plait_pkt *pkt)
 {
     struct end *end = to;
     CHECK_EQUAL(port, 3);
-    end->tags[end->count] = pkt->tag;
+    end->tags[end->count] = pkt->packet.std.ingress_port;
     end->times[end->count++] = end->events->now;
     plait_pool_put(end->pool, pkt);
 }
@@ -54,7 +54,7 @@ static void send(struct bench *bench, uint32_t tag, sim_time last_bit)
 {
     struct plait_pkt *pkt = plait_pool_get(&bench->pool);
     pkt->packet.length = 100;
-    pkt->tag = tag;
+    pkt->packet.std.ingress_port = tag;
     plait_wire_send(&bench->wire, pkt, last_bit);
 }
 

@@ -14,7 +14,7 @@ static void receive(void *to, struct plait_pkt *pkt, sim_time last_bit)
     struct sink *sink = to;
     CHECK(last_bit >= sink->last_bit);
     if (sink->packets < 64)
-        sink->tags[sink->packets] = pkt->tag;
+        sink->tags[sink->packets] = pkt->packet.std.ingress_port;
     sink->packets++;
     sink->bytes += pkt->packet.length;
     sink->last_bit = last_bit;
@@ -53,7 +53,7 @@ static bool offer(struct bench *bench, uint32_t queue, uint32_t length, uint32_t
 {
     struct plait_pkt *pkt = plait_pool_get(&bench->pool);
     pkt->packet.length = length;
-    pkt->tag = tag;
+    pkt->packet.std.ingress_port = tag;
     bool taken = plait_port_enqueue(&bench->port, queue, pkt);
     if (!taken)
         plait_pool_put(&bench->pool, pkt);

@@ -179,7 +179,9 @@ class Actions:
         place = self.layout.place(use, writing=True)
         if place.bits > 64 or place.limbs:
             raise ProgramError("actions", "mark_to_drop: 'egress_spec' is wider than 64 bits")
-        self.stores.store_text(out, place, "instance->drop_port" if place.bits > 16 else "(uint16_t)instance->drop_port")
+        self.stores.store_text(
+            out, place, "instance->drop_port" if place.bits > 16 else "(uint16_t)instance->drop_port"
+        )
         if "mcast_grp" in kind.by_name:
             self.stores.assign(out, FieldUse(header, kind, kind.by_name["mcast_grp"]), model.Const(0))
 
@@ -217,9 +219,7 @@ class Actions:
         self.expressions.params_offsets = offsets
         out.line("}")
 
-    def _op_modify_field_rng_uniform(
-        self, out: Emitter, target: model.Data, low: model.Data, high: model.Data
-    ) -> None:
+    def _op_modify_field_rng_uniform(self, out: Emitter, target: model.Data, low: model.Data, high: model.Data) -> None:
         out.line("{")
         out.line(f"uint64_t low = {self.expressions.u64(low)}, high = {self.expressions.u64(high)};")
         out.line("if (low <= high) {")

@@ -9,9 +9,7 @@ from .layout import Layout, Place
 from .model import Checksum, HeaderRef, Program
 
 
-def emit_verify(
-    out: Emitter, program: Program, expressions: Expressions, layout: Layout, hashes: Hashes
-) -> None:
+def emit_verify(out: Emitter, program: Program, expressions: Expressions, layout: Layout, hashes: Hashes) -> None:
     """A wrong checksum only sets checksum_error; one whose header is invalid is not looked at."""
     out.line("packet->std.checksum_error = 0;")
     for checksum in program.checksums:
@@ -31,9 +29,7 @@ def emit_verify(
         out.line("    packet->std.checksum_error = 1;")
 
 
-def emit_update(
-    out: Emitter, program: Program, expressions: Expressions, layout: Layout, hashes: Hashes
-) -> None:
+def emit_update(out: Emitter, program: Program, expressions: Expressions, layout: Layout, hashes: Hashes) -> None:
     """Written even if the header is invalid."""
     for checksum in program.checksums:
         if not checksum.update:
@@ -59,4 +55,3 @@ def _store(out: Emitter, checksum: Checksum, layout: Layout, hashes: Hashes) -> 
         call = f"({call} & UINT64_C({(1 << width) - 1:#x}))"
     cast = f"(uint{place.bits}_t)" if place.bits < 64 else ""
     out.line(f"{place.path} = {cast}{call};")
-

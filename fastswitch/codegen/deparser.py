@@ -16,7 +16,13 @@ HEADROOM = 576  # PLAIT_HEADROOM; the generated code asserts that they agree
 
 class DeparserEmitter:
     def __init__(
-        self, program: Program, layout: Layout, expressions: Expressions, stores: Stores, hashes: Hashes, actions: Actions
+        self,
+        program: Program,
+        layout: Layout,
+        expressions: Expressions,
+        stores: Stores,
+        hashes: Hashes,
+        actions: Actions,
     ) -> None:
         self.program = program
         self.layout = layout

@@ -6,9 +6,7 @@ from .errors import ProgramError
 from .model import Source
 
 MAX_LINES = 400_000
-_SAFE_IN_STRING = set(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;+-=()<>[]{}$#@!&|^~*/'"
-)
+_SAFE_IN_STRING = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;+-=()<>[]{}$#@!&|^~*/'")
 
 
 def identifier(prefix: str, index: int, original: str) -> str:

@@ -187,8 +187,8 @@ class Expressions:
     def _emit(self, node: Data, bits: int) -> Value:
         kind = kind_for(bits)
         match node:
-            case model.Const(value):
-                return Value(self._constant(value, kind, bits), kind, kind != WIDE or 0 <= value < 1 << bits)
+            case model.Const(number):
+                return Value(self._constant(number, kind, bits), kind, kind != WIDE or 0 <= number < 1 << bits)
             case FieldUse():
                 return self._field(node, bits)
             case model.ValidBit(header):

@@ -201,8 +201,8 @@ class Layout:
             out.line("};")
         for name, members in {u.type: u.headers for u in self.program.unions}.items():
             out.line(f"{self._union_type(name)} {{")
-            for position, header in enumerate(members):
-                out.line(f"{self.type_name(self.program.headers[header].type)} m{position};")
+            for position, index in enumerate(members):
+                out.line(f"{self.type_name(self.program.headers[index].type)} m{position};")
             out.line("};")
         out.line("struct phv {")
         for header in self.program.headers:
@@ -213,9 +213,11 @@ class Layout:
         for union in self.program.unions:
             if union.stack is None:
                 out.line(f"{self._union_type(union.type)} {identifier('u', union.index, union.name)};")
-        for stack in self.program.union_stacks:
-            out.line(f"{self._union_type(stack.type)} {self.stack_name(stack)}[{self.size(stack)} + 2];")
-        for any_stack in (*self.program.stacks, *self.program.union_stacks):
+        for union_stack in self.program.union_stacks:
+            name, size = self.stack_name(union_stack), self.size(union_stack)
+            out.line(f"{self._union_type(union_stack.type)} {name}[{size} + 2];")
+        every: list[model.Stack | model.UnionStack] = [*self.program.stacks, *self.program.union_stacks]
+        for any_stack in every:
             out.line(f"uint32_t {self.stack_name(any_stack)}_next;")
         out.line("int32_t length_change; /* bytes that setValid and setInvalid added: packet_length in egress */")
         out.line("};")

@@ -201,12 +201,10 @@ class ExpressionLoader:
         if op == "access_union_header":
             return self._access_member(node, depth)
         if op in COMPARISONS or op in ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"):
-            if op in ("+", "-") and not node.has("left"):
-                left: Data = model.Const(0)
-            else:
-                left = self._typed(node["left"], Data, "a number", depth)
-            right = self._typed(node["right"], Data, "a number", depth)
-            return model.Compare(op, left, right) if op in COMPARISONS else model.Arith(op, left, right)
+            zero = op in ("+", "-") and not node.has("left")  # the unary ones
+            one = model.Const(0) if zero else self._typed(node["left"], Data, "a number", depth)
+            other = self._typed(node["right"], Data, "a number", depth)
+            return model.Compare(op, one, other) if op in COMPARISONS else model.Arith(op, one, other)
         raise node["op"].error(f"unknown operation {op[:40]!r}")
 
     def _validity(self, node: Reader, depth: int) -> Bool:

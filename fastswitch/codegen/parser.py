@@ -23,7 +23,13 @@ MAX_STATES_VISITED = 20_000
 
 class ParserEmitter:
     def __init__(
-        self, program: Program, layout: Layout, expressions: Expressions, stores: Stores, hashes: Hashes, actions: Actions
+        self,
+        program: Program,
+        layout: Layout,
+        expressions: Expressions,
+        stores: Stores,
+        hashes: Hashes,
+        actions: Actions,
     ) -> None:
         self.program = program
         self.layout = layout
@@ -167,7 +173,7 @@ class ParserEmitter:
     def _emit_extract(self, out: Emitter, op: Extract) -> None:
         """Checks in BMv2's order: a free element, the length argument, enough data, the longest header."""
         header: HeaderExpr
-        bound = None
+        bound: model.Stack | model.UnionStack | None = None
         match op.target:
             case model.HeaderRef():
                 header, kind = op.target, op.target.header.type

@@ -261,4 +261,3 @@ def _masked(items: list[Item], mask: int, width: int) -> list[Item]:
         return f"({value.slice(low, count)} & UINT64_C({part:#x}))"
 
     return [*padding, Item(width, take)]
-

@@ -5,10 +5,18 @@ from collections.abc import Iterable, Iterator
 from finsy.proto import p4r
 
 from fastswitch.server.engine_api import EngineSwitch, Replica
-from fastswitch.server.errors import already_exists, invalid_argument, not_found, out_of_range, unimplemented
+from fastswitch.server.errors import (
+    already_exists,
+    invalid_argument,
+    not_found,
+    out_of_range,
+    resource_exhausted,
+    unimplemented,
+)
 
 MAX_ID = 32_767  # BMv2's limit for both kinds
 _MAX_PORT = 511  # multicast knows the ports of a 9-bit field only
+_MAX_FRAME = 10_240  # bytes; the engine's: no frame is longer, so a longer limit truncates nothing
 _MAX_INSTANCE = 65_535  # egress_rid is 16 bits wide
 
 
@@ -58,7 +66,11 @@ class ReplicationState:
             self._engine.multicast_delete(group_id)
             del self.groups[group_id]
             return
-        self._engine.multicast_set(group_id, _replicas(request.replicas, f"multicast group {group_id}"))
+        replicas = _replicas(request.replicas, f"multicast group {group_id}")
+        try:
+            self._engine.multicast_set(group_id, replicas)
+        except ValueError as error:  # the engine's own limits
+            resource_exhausted(str(error))
         stored = p4r.MulticastGroupEntry()
         stored.CopyFrom(request)
         self.groups[group_id] = stored
@@ -80,7 +92,11 @@ class ReplicationState:
         if request.packet_length_bytes < 0:
             invalid_argument(f"clone session {session_id}: packet length {request.packet_length_bytes} is negative")
         replicas = _replicas(request.replicas, f"clone session {session_id}")
-        self._engine.clone_session_set(session_id, replicas, request.packet_length_bytes)
+        truncate = request.packet_length_bytes if request.packet_length_bytes < _MAX_FRAME else 0
+        try:
+            self._engine.clone_session_set(session_id, replicas, truncate)
+        except ValueError as error:
+            resource_exhausted(str(error))
         stored = p4r.CloneSessionEntry()
         stored.CopyFrom(request)
         self.sessions[session_id] = stored

@@ -65,7 +65,6 @@ class ProfileState:
         self.schema = schema
         self._engine = engine
         self._port_up = port_up
-        self._actions: dict[int, ActionUse] = schema.tables[0].actions if schema.tables else {}
         self.members: dict[int, Member] = {}
         self.groups: dict[int, Group] = {}
         self._sets: dict[bytes, Group] = {}

@@ -1,7 +1,5 @@
 """The forwarding state of a pipeline as updates that would recreate it (for RECONCILE_AND_COMMIT)."""
 
-from __future__ import annotations
-
 from finsy.proto import p4r
 
 from fastswitch.server.errors import P4RuntimeError
@@ -38,25 +36,21 @@ _PARTS: list[tuple[p4r.Entity, bool]] = [
 
 
 def snapshot(state: PipelineState) -> list[p4r.Update]:
-    """Updates that recreate what clients wrote. What the program itself brings (constant and initial entries,
-    unchanged defaults, zero cells) is left out."""
+    """Updates that recreate the state. What clients cannot change or have not (constant entries, unchanged defaults,
+    zero cells) is left out."""
     updates = []
-    update_type: p4r.Update.Type.ValueType | None
     for request, insert in _PARTS:
         for entity in state.read(request):
-            update_type = p4r.Update.INSERT if insert else p4r.Update.MODIFY
-            if entity.HasField("table_entry"):
-                entry = entity.table_entry
-                update_type = state.tables[entry.table_id].recreating_update(entry)
-            elif _is_initial(entity):
-                continue
-            if update_type is not None:
+            if not _is_initial(state, entity):
+                update_type = p4r.Update.INSERT if insert else p4r.Update.MODIFY
                 updates.append(p4r.Update(type=update_type, entity=entity))
     return updates
 
 
 def apply_updates(state: PipelineState, updates: list[p4r.Update]) -> P4RuntimeError | None:
-    """Apply all updates; the first error, if there is one."""
+    """Apply a snapshot to a fresh pipeline; the first error, if there is one."""
+    for table in state.tables.values():
+        table.delete_initial()  # the snapshot has those that are still there
     for update in updates:
         try:
             state.write(update)
@@ -65,8 +59,10 @@ def apply_updates(state: PipelineState, updates: list[p4r.Update]) -> P4RuntimeE
     return None
 
 
-def _is_initial(entity: p4r.Entity) -> bool:
+def _is_initial(state: PipelineState, entity: p4r.Entity) -> bool:
     kind = entity.WhichOneof("entity")
+    if kind == "table_entry":
+        return state.tables[entity.table_entry.table_id].is_of_program(entity.table_entry)
     if kind == "counter_entry":
         return entity.counter_entry.data == p4r.CounterData()
     if kind == "meter_entry":

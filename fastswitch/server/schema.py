@@ -7,7 +7,6 @@ packet sees.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Generic, TypeVar
 
 from finsy.proto import p4d, p4i, p4r, p4t
@@ -52,14 +51,6 @@ class Ids(dict[int, T], Generic[T]):
         if found is None:
             invalid_argument(self._explain(p4_id))
         return found
-
-    def by_name(self, name: str) -> T:
-        """The object with this full name; INVALID_ARGUMENT with a suggestion if there is none."""
-        names = {self._names[p4_id]: p4_id for p4_id in self}
-        if name in names:
-            return self[names[name]]
-        close = get_close_matches(name, names, 1)
-        invalid_argument(f"no {self._kind} named '{name}'" + (f". Did you mean '{close[0]}'?" if close else ""))
 
     def _explain(self, p4_id: int) -> str:
         text = f"no {self._kind} has id 0x{p4_id:08x}"
@@ -199,7 +190,6 @@ class Array:
     id: int
     name: str
     size: int
-    unit: int = 0
     meter_type: int = 0
     data: "DataCodec | None" = None
 
@@ -211,7 +201,6 @@ class DirectResource:
     id: int
     name: str
     table_id: int
-    unit: int = 0
     meter_type: int = 0
 
 
@@ -310,7 +299,12 @@ class Schema:
         self._types = p4info.type_info
         self._sdn_strings: dict[tuple[str, int], SdnString] = {}
         self._code_tables = {table.name: table for table in program.tables}
+        # An action has a copy per table, and copies with bound arguments where the program calls it directly.
+        visible = {table.preamble.name for table in p4info.tables}
         self._code_actions = {action.name: action for action in program.actions}
+        for code_table in program.tables:
+            if code_table.name in visible:
+                self._code_actions.update((action.name, action) for action in code_table.actions)
         learn_lists = {learn.name: learn.id for learn in program.learn_lists}
 
         self.actions: Ids[Action] = Ids("action", self.names)
@@ -325,11 +319,11 @@ class Schema:
         self.counters: Ids[Array] = Ids("counter", self.names)
         for counter in p4info.counters:
             pre, size = counter.preamble, _cells(counter, program.counters)
-            self.counters[pre.id] = Array(pre.id, pre.name, size, counter.spec.unit)
+            self.counters[pre.id] = Array(pre.id, pre.name, size)
         self.meters: Ids[Array] = Ids("meter", self.names)
         for meter in p4info.meters:
             pre, size = meter.preamble, _cells(meter, program.meters)
-            self.meters[pre.id] = Array(pre.id, pre.name, size, meter.spec.unit, meter.spec.type)
+            self.meters[pre.id] = Array(pre.id, pre.name, size, meter.spec.type)
         self.registers: Ids[Array] = Ids("register", self.names)
         for register in p4info.registers:
             pre, size = register.preamble, _cells(register, program.registers)
@@ -338,11 +332,11 @@ class Schema:
         self.direct_counters: Ids[DirectResource] = Ids("direct counter", self.names)
         for direct in p4info.direct_counters:
             pre = direct.preamble
-            self.direct_counters[pre.id] = DirectResource(pre.id, pre.name, direct.direct_table_id, direct.spec.unit)
+            self.direct_counters[pre.id] = DirectResource(pre.id, pre.name, direct.direct_table_id)
         self.direct_meters: Ids[DirectResource] = Ids("direct meter", self.names)
         for direct_meter in p4info.direct_meters:
             pre, spec = direct_meter.preamble, direct_meter.spec
-            resource = DirectResource(pre.id, pre.name, direct_meter.direct_table_id, spec.unit, spec.type)
+            resource = DirectResource(pre.id, pre.name, direct_meter.direct_table_id, spec.type)
             self.direct_meters[pre.id] = resource
         self.value_sets: Ids[ValueSet] = Ids("value set", self.names)
         for value_set in p4info.value_sets:

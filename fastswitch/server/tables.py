@@ -4,8 +4,6 @@ An entry keeps the message the client sent, made canonical: reads answer with it
 with the priority, identifies it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from finsy.proto import p4r
@@ -37,9 +35,7 @@ class Entry:
     __slots__ = (
         "handle",
         "inserted_ns",
-        "is_changed",
         "is_const",
-        "is_initial",
         "message",
         "meter",
         "reference",
@@ -52,8 +48,6 @@ class Entry:
         self.reference = reference
         self.meter: p4r.MeterConfig | None = None
         self.is_const = False
-        self.is_initial = False  # the program brought it ...
-        self.is_changed = False  # ... and a client has modified it
         self.inserted_ns = 0  # fabric's clock; kept for tables with idle timeout
         self.reported_ns = 0  # when an idle timeout was last reported
 
@@ -125,7 +119,6 @@ class TableState:
             self._release(entry)
             entry.reference = reference
             entry.message = _stored(request)
-            entry.is_changed = True
         else:
             self._check_extras(request)
         self._write_direct(entry, request, inserted=False)
@@ -336,7 +329,6 @@ class TableState:
             target: Target = ("action", initial.call.action.index, initial.call.params)
             entry = Entry(message, self._engine.entry_insert(self._index, *key, target), None)
             entry.is_const = self.schema.is_const
-            entry.is_initial = True
             self.entries[key] = entry
 
     def _select(self, request: p4r.TableEntry) -> list[Entry]:
@@ -381,15 +373,16 @@ class TableState:
             message.time_since_last_hit.elapsed_ns = self.idle_ns(entry)
         return message
 
-    def recreating_update(self, message: p4r.TableEntry) -> p4r.Update.Type.ValueType | None:
-        """The type of update that would put this entry into a fresh table; None if it is there anyway."""
+    def is_of_program(self, message: p4r.TableEntry) -> bool:
+        """Whether a fresh table has this entry or default action anyway, so that it need not be put there again."""
         if message.is_default_action:
-            unchanged = self.schema.has_const_default or message == self._new_default().message
-            return None if unchanged else p4r.Update.MODIFY
-        entry = self.entries[self._key(message)]
-        if not entry.is_initial:
-            return p4r.Update.INSERT
-        return p4r.Update.MODIFY if entry.is_changed else None
+            return self.schema.has_const_default or message == self._new_default().message
+        return self.entries[self._key(message)].is_const
+
+    def delete_initial(self) -> None:
+        """Delete the entries that the program brought and that clients may delete."""
+        for entry in [entry for entry in self.entries.values() if not entry.is_const]:
+            self.delete(entry.message)
 
     def expired(self) -> list[p4r.TableEntry]:
         """Entries that no packet has hit for their idle timeout; each is reported once per timeout."""

@@ -231,6 +231,21 @@ void harness_run(struct harness *h, char step)
         h->pipeline->deparse(&h->instance, &h->packet);
 }
 
+/* A copy's life: a zeroed PHV into which a field list was copied. */
+void harness_copy_field_list(struct harness *h, uint32_t list)
+{
+    void *to = aligned_alloc(16, (h->pipeline->phv_size + 15) / 16 * 16);
+    memset(to, 0, h->pipeline->phv_size);
+    h->pipeline->copy_field_list(list, to, h->phv);
+    free(h->phv);
+    h->phv = h->packet.phv = to;
+}
+
+void harness_reset_metadata(struct harness *h)
+{
+    h->pipeline->reset_metadata(h->phv);
+}
+
 uint32_t harness_frame(struct harness *h, uint8_t *to, uint32_t room)
 {
     uint32_t length = h->packet.length < room ? h->packet.length : room;

@@ -146,7 +146,9 @@ def program(
     for name, (kind, size) in (stacks or {}).items():
         first = len(headers)
         headers += [(f"{name}[{i}]", kind, False) for i in range(size)]
-        header_stacks.append({"name": name, "id": 0, "header_type": kind, "header_ids": list(range(first, first + size))})
+        header_stacks.append(
+            {"name": name, "id": 0, "header_type": kind, "header_ids": list(range(first, first + size))}
+        )
     if states is None:
         states = [state("start", [extract(name) for name in fields])]
     pipeline = {"name": "ingress", "id": 0, "tables": ingress or [], "conditionals": conditionals or []}
@@ -190,6 +192,4 @@ def one_action(
     **more: Any,
 ) -> Json:
     """A program whose ingress runs `body` on every packet."""
-    return program(
-        fields, metadata, actions=[action(0, "run", body)], ingress=[always("tbl_run", 0, "run")], **more
-    )
+    return program(fields, metadata, actions=[action(0, "run", body)], ingress=[always("tbl_run", 0, "run")], **more)

@@ -15,9 +15,13 @@ from fastswitch.interpreter import Interpreter
 HERE = Path(__file__).parent
 ENGINE = HERE.parents[1] / "engine"
 STD32 = (
-    "ingress_port egress_spec egress_port instance_type packet_length enq_timestamp enq_qdepth deq_timedelta "
-    "deq_qdepth mcast_grp egress_rid checksum_error parser_error priority"
-).split()
+    *("ingress_port", "egress_spec", "egress_port", "instance_type", "packet_length", "enq_timestamp", "enq_qdepth"),
+    *("deq_timedelta", "deq_qdepth", "mcast_grp", "egress_rid", "checksum_error", "parser_error", "priority"),
+)
+REQUESTS = (
+    *("clone_session", "clone_field_list", "resubmit_field_list", "recirculate_field_list", "digest_list"),
+    "truncate_to",
+)
 
 
 build.TOLERATE_WARNINGS = False  # here a warning is a mistake of the generator
@@ -28,12 +32,7 @@ class Std(ctypes.Structure):
         *[(name, ctypes.c_uint32) for name in STD32],
         ("ingress_global_timestamp", ctypes.c_uint64),
         ("egress_global_timestamp", ctypes.c_uint64),
-        *[
-            (name, ctypes.c_uint32)
-            for name in (
-                "clone_session clone_field_list resubmit_field_list recirculate_field_list digest_list truncate_to"
-            ).split()
-        ],
+        *[(name, ctypes.c_uint32) for name in REQUESTS],
     ]
 
 
@@ -88,6 +87,8 @@ def harness(folder: Path) -> ctypes.CDLL:
         "harness_std": (ctypes.POINTER(Std), [pointer]),
         "harness_instance": (ctypes.POINTER(Instance), [pointer]),
         "harness_run": (None, [pointer, ctypes.c_char]),
+        "harness_copy_field_list": (None, [pointer, u32]),
+        "harness_reset_metadata": (None, [pointer]),
         "harness_frame": (u32, [pointer, bytes_, u32]),
         "harness_log": (ctypes.c_char_p, [pointer]),
         "harness_digest": (u32, [pointer, bytes_, ctypes.POINTER(u32)]),
@@ -189,9 +190,7 @@ class Compiled:
             mask += ones.to_bytes(size, "big")
         index = self._action(action)
         words = self._words_of(index, params) if group is None else b""
-        rule = self.library.harness_entry(
-            self.handle, described.index, low, mask, high, rank, index, words, len(words)
-        )
+        rule = self.library.harness_entry(self.handle, described.index, low, mask, high, rank, index, words, len(words))
         if group is not None:
             self.library.harness_group(rule)
             for member, member_params in group:
@@ -247,7 +246,8 @@ class Compiled:
         raw = bytes(found.cells[: described.size * found.cell_bytes])
         order = "little" if described.width <= 64 else "big"
         return [
-            int.from_bytes(raw[i : i + found.cell_bytes], order) for i in range(0, len(raw), found.cell_bytes)  # type: ignore[arg-type]
+            int.from_bytes(raw[i : i + found.cell_bytes], order)
+            for i in range(0, len(raw), found.cell_bytes)  # type: ignore[arg-type]
         ]
 
     def bench(self, frame: bytes, port: int, rounds: int) -> float:

@@ -21,6 +21,10 @@ INPUTS: list[list[Any]] = [
     ["u127", 127], ["u128", 128], ["u132", 132], ["u200", 200],
     ["s2", 2, True], ["s8", 8, True], ["s32", 32, True], ["s64", 64, True], ["s70", 70, True], ["s140", 140, True],
 ]  # fmt: skip
+KINDS = (
+    *("ring", "ring", "ring", "mask", "mask", "shl", "shr", "div", "cast", "sat", "choose", "b2d", "comp"),
+    *("dynshl", "dynshr", "neg"),
+)
 OUTPUT_WIDTHS = (1, 5, 8, 16, 32, 48, 64, 65, 100, 128, 129, 256)
 INPUTS[0][1] += -sum(each[1] for each in INPUTS) % 8
 
@@ -37,7 +41,7 @@ class Maker:
             if pick.random() < 0.3:
                 return const(pick.choice([0, 1, 2, 7, 255, 256, 2**32 - 1, 2**64 - 1, 2**64, 2**100 + 3, -1, -128]))
             return field("in", pick.choice(INPUTS)[0])
-        kind = pick.choice("ring ring ring mask mask shl shr div cast sat choose b2d comp dynshl dynshr neg".split())
+        kind = pick.choice(KINDS)
         one = self.number(depth - 1)
         if kind == "ring":
             return op(pick.choice("+-*|^&"), one, self.number(depth - 1))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fastswitch.interpreter import Interpreter
+from fastswitch.interpreter_hash import HASHES
 from fastswitch.tests.codegen_programs import (
     action,
     always,
@@ -129,7 +129,9 @@ def test_verify_raises_its_error(folder: Path) -> None:
 
 
 def stack_program(body: list[dict[str, Any]]) -> dict[str, Any]:
-    more = state("start", [extract("s", "stack")], [{"type": "stack_field", "value": ["s", "more"]}], [on("0x01", "start")])
+    more = state(
+        "start", [extract("s", "stack")], [{"type": "stack_field", "value": ["s", "more"]}], [on("0x01", "start")]
+    )
     types = [{"name": "e_t", "id": 9, "fields": [["more", 1], ["v", 7]]}]
     document = one_action({}, body, states=[more], stacks={"s": ("e_t", 3)}, order=["s[0]", "s[1]", "s[2]"])
     document["header_types"] += types
@@ -168,7 +170,9 @@ def test_varbit(folder: Path) -> None:
             op("&", op("<<", field("h", "v"), const(3)), const(0xFFFF)),
         ],
     }
-    document = program({"h": BYTE, "o": [["kind", 8], ["data", "*"], ["end", 8]]}, states=[state("start", [extract("h"), extract_vl])])
+    document = program(
+        {"h": BYTE, "o": [["kind", 8], ["data", "*"], ["end", 8]]}, states=[state("start", [extract("h"), extract_vl])]
+    )
     with Both(document, folder) as both:
         for frame in ("000102ff", "03010a0b0c02ff", "3e" + "01" * 70, "3f" + "01" * 70, "05010203"):
             assert both.send(frame) == frame
@@ -331,9 +335,7 @@ def test_registers_narrow_and_wide(folder: Path) -> None:
         assert both.compiled.register("w") == both.reference.registers["w"]
 
 
-ALGORITHMS = (
-    "crc8_custom crc16 crc16_custom crc32 crc32_custom crc64_custom crcCCITT csum16 cksum16 identity xor16 xor32 xxh64"
-).split()
+ALGORITHMS = sorted(HASHES)
 
 
 @pytest.mark.parametrize("payload", [False, True])
@@ -346,13 +348,19 @@ def test_hashes_skip_invalid_headers(folder: Path, algorithm: str, payload: bool
     body = [
         call(
             "modify_field_with_hash_based_offset",
-            field("a", "out"), const(3), {"type": "calculation", "value": "calc"}, field("a", "size"),
+            field("a", "out"),
+            const(3),
+            {"type": "calculation", "value": "calc"},
+            field("a", "size"),
         )  # fmt: skip
     ]
     layout: list[list[Any]] = [["x", 3], ["y", 13], ["wide", 280], ["size", 64], ["out", 64]]
     first = state("start", [extract("a")], [field("a", "x")], [on("0x01", "second")], None)
     document = one_action(
-        {"a": layout, "b": [["v", 24]]}, body, states=[first, state("second", [extract("b")])], calculations=[calculation]
+        {"a": layout, "b": [["v", 24]]},
+        body,
+        states=[first, state("second", [extract("b")])],
+        calculations=[calculation],
     )
     with Both(document, folder) as both:
         for size in ("ffffffffffffffff", "00000000000000ff", "0000000000000000"):
@@ -458,23 +466,35 @@ def test_conditionals(folder: Path) -> None:
 
 
 def test_field_lists_and_metadata_reset(folder: Path) -> None:
-    lists = [{"id": 1, "name": "fl", "elements": [field("scalars", "keep")]}]
-    body = [assign(field("h", "v"), op("+", field("scalars", "keep"), field("scalars", "lose")))]
-    fields = [["keep", 8], ["lose", 8]]
-    document = one_action({"h": BYTE}, body, metadata=fields, field_lists=lists)
+    document = program(
+        {"h": BYTE},
+        [["keep", 8], ["lose", 8]],
+        actions=[
+            action(0, "save", [assign(field("scalars", name), field("h", "v")) for name in ("keep", "lose")]),
+            action(
+                1,
+                "show",
+                [
+                    assign(
+                        field("h", "v"), op("+", op("<<", field("scalars", "keep"), const(4)), field("scalars", "lose"))
+                    )
+                ],
+            ),
+        ],
+        ingress=[always("in", 0, "save")],
+        egress=[always("out", 1, "show")],
+        field_lists=[{"id": 1, "name": "fl", "elements": [field("scalars", "keep")]}],
+    )
     compiled = Compiled(document, folder)
-    library = ctypes.CDLL(str(compiled.path))
-    # struct plait_pipeline: the functions are its last members.
-    words = (ctypes.c_uint64 * 40).in_dll(library, "plait_pipeline")
-    phv_size = words[0] >> 32
-    scalars = b"\x11\x22" + bytes(phv_size - 2)
-    pointers = [index for index in range(2, 30) if words[index] > 1 << 20]
-    copy = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_char_p)(words[pointers[-2]])
-    reset = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(words[pointers[-1]])
-    to = ctypes.create_string_buffer(phv_size)
-    copy(1, to, scalars)
-    assert to.raw[:2] == b"\x11\x00"
-    source = ctypes.create_string_buffer(scalars, phv_size)
-    reset(source)
-    assert source.raw[:2] == b"\x00\x00"
+    for number, expected in ((1, "30"), (2, "00")):
+        compiled.start(b"\x03")
+        compiled.run("pi")
+        compiled.library.harness_copy_field_list(compiled.handle, number)
+        compiled.run("ped")
+        assert compiled.frame().hex() == expected
+    compiled.start(b"\x03")
+    compiled.run("pi")
+    compiled.library.harness_reset_metadata(compiled.handle)
+    compiled.run("ed")
+    assert compiled.frame() == b"\0"
     compiled.close()

@@ -140,6 +140,17 @@ async def test_reconcile_keeps_what_clients_wrote_and_a_commit_clears_it(n):
         assert (device.engine.loads, after) == (3, [])
 
 
+async def test_reconcile_does_not_bring_back_deleted_initial_entries(n):
+    async with serving(fake_device()) as address, connected(address) as client:
+        await client.arbitrate(1)
+        await client.set_config(config())
+        await client.write(delete(n.entry("initial_table", exact(b"\x40"))))
+        changed = config()
+        changed.p4_device_config += b"\n"
+        await client.set_config(changed, Set.RECONCILE_AND_COMMIT)
+        assert await client.read(p4r.Entity(table_entry=p4r.TableEntry(table_id=n.ids["initial_table"]))) == []
+
+
 async def test_reconcile_refuses_a_program_that_cannot_hold_the_state(n):
     device = fake_device()
     async with serving(device) as address, connected(address) as client:

@@ -244,7 +244,76 @@ def test_a_table_applied_twice_needs_the_same_followers(compile_parts) -> None:
         compile_parts(locals=TABLES, ingress="u.apply(); t.apply(); u.apply();")
 
 
+def test_header_unions(compile_parts) -> None:
+    declarations = "header a_t { bit<8> x; } header b_t { bit<16> y; } header_union u_t { a_t a; b_t b; }"
+    parser = "state start { pkt.extract(hdr.u.a); pkt.extract(hdr.us.next.b); transition accept; }"
+    ingress = "if (hdr.u.isValid()) { hdr.us[1] = hdr.u; hdr.u.b.setValid(); }"
+    parts = {"declarations": declarations, "headers": "u_t u; u_t[2] us;", "parser": parser, "ingress": ingress}
+    json = compile_parts(**parts).bmv2_json
+    assert json["header_union_types"] == [{"name": "u_t", "id": 0, "headers": [["a", "a_t"], ["b", "b_t"]]}]
+    assert [union["name"] for union in json["header_unions"]] == ["u", "us[0]", "us[1]"]
+    assert json["header_union_stacks"][0]["header_union_ids"] == [1, 2]
+    extracts = [op["parameters"][0] for op in json["parsers"][0]["parse_states"][0]["parser_ops"]]
+    assert extracts == [{"type": "regular", "value": "u.a"}, {"type": "union_stack", "value": ["us", "b"]}]
+    (action,) = [action for action in json["actions"] if action["primitives"]]
+    assert [p["op"] for p in action["primitives"]] == ["assign_union", "remove_header", "add_header"]
+
+
+def test_priorities_of_entries(compile_parts) -> None:
+    locals_ = """
+        action a(bit<8> v) { meta.mark = v; }
+        table t { key = { hdr.ip.ttl: ternary; } actions = { a; }
+                  entries = { priority = 10: 1: a(1); priority = 30: 2: a(2); 3: a(3); } }
+    """
+    entries = nodes(compile_parts(locals=locals_, ingress="t.apply();").bmv2_json)["ing.t"]["entries"]
+    # the largest wins by default, and BMv2 takes the smallest; the third entry has 30 - 1
+    assert [entry["match_key"][0]["key"] for entry in entries] == ["0x02", "0x03", "0x01"]
+    assert [entry["priority"] for entry in entries] == [1, 2, 3]
+
+
+def test_a_compound_assignment_evaluates_its_target_once(compile_parts) -> None:
+    declarations = "header h2 { bit<8> x; } bit<8> step(inout bit<8> i) { i = i + 1; return i; }"
+    ingress = "hdr.hs[step(meta.mark)].x += 1;"
+    json = compile_parts(declarations=declarations, headers="h2[4] hs;", ingress=ingress).bmv2_json
+    writes = [p for p in primitives(json, "assign") if p["parameters"][0]["value"] == ["scalars", "metadata_t.mark"]]
+    assert len(writes) == 1
+
+
+def test_varbit(compile_parts) -> None:
+    declarations = "header opt_t { bit<8> n; varbit<320> rest; }"
+    parser = """
+        state start { pkt.extract(hdr.eth); pkt.extract(hdr.opt, (bit<32>)meta.flow); transition accept; }
+    """
+    json = compile_parts(declarations=declarations, headers="opt_t opt; opt_t two;", parser=parser).bmv2_json
+    kind = next(kind for kind in json["header_types"] if kind["name"] == "opt_t")
+    assert kind["max_length"] == 41 and kind["fields"][1][1] == "*"
+    assert [op["op"] for op in json["parsers"][0]["parse_states"][0]["parser_ops"]] == ["extract", "extract_VL"]
+
+
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 255), (3, 17), (1, 254), (128, 255), (7, 7)])
 def test_ranges_become_prefixes(low: int, high: int) -> None:
     covered = [value for start, bits in _prefixes(low, high) for value in range(start, start + (1 << bits))]
     assert covered == list(range(low, high + 1))
+
+
+def test_assertions_are_numbers(compile_parts) -> None:
+    json = compile_parts(ingress="assert(hdr.ip.ttl > 0); log_msg(\"ttl {}\", { hdr.ip.ttl });").bmv2_json
+    (check,), (message,) = primitives(json, "assert"), primitives(json, "log_msg")
+    assert ops(check["parameters"][0]) == ["b2d", ">"]  # BMv2 takes no boolean here
+    assert message["parameters"][1]["value"] == [{"type": "field", "value": ["ip", "ttl"]}]
+
+
+def test_value_sets_of_inlined_parsers(compile_parts) -> None:
+    blocks_first = """
+        header eth_t2 { bit<16> kind; }
+        parser inner(packet_in p, out eth_t2 e) {
+            value_set<bit<16>>(4) kinds;
+            state start { p.extract(e); transition select(e.kind) { kinds: more; default: accept; } }
+            state more { transition accept; }
+        }
+    """
+    parser = "inner() sub; state start { sub.apply(pkt, hdr.e2); transition accept; }"
+    compiled = compile_parts(declarations=blocks_first, headers="eth_t2 e2;", parser=parser)
+    (value_set,) = compiled.bmv2_json["parse_vsets"]
+    assert (value_set["name"], value_set["compressed_bitwidth"]) == ("prs.sub.kinds", 16)
+    assert [v.preamble.name for v in compiled.p4info.value_sets] == ["prs.sub.kinds"]

@@ -15,7 +15,7 @@ from google.protobuf import text_format
 from p4front.__main__ import main
 from p4front.driver import compile_file, parse_declarations
 from p4front.syntax import ConstDecl, EnumDecl, StructDecl
-from p4front.tests.kit import P4SRC, ROOT
+from p4front.tests.kit import P4SRC, ROOT, program_text
 
 
 def test_writes_both_outputs(tmp_path: Path) -> None:
@@ -25,6 +25,14 @@ def test_writes_both_outputs(tmp_path: Path) -> None:
     message = text_format.Parse(info.read_text(), p4i.P4Info())
     assert message == p4i.P4Info.FromString(binary.read_bytes()) and len(message.tables) == 3
     assert json.loads(config.read_text())["program"].endswith("ecmp.p4")
+
+
+def test_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "p.p4"
+    program.write_text(program_text(ingress="hdr.ip.ttl = 256;"))
+    assert main([str(program)]) == 0 and "warning: 256" in capsys.readouterr().err
+    assert main(["--Wdisable", str(program)]) == 0 and capsys.readouterr().err == ""
+    assert main(["--Werror=overflow", str(program)]) == 1
 
 
 def test_macros_and_include_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,6 +66,13 @@ def test_syntax_errors_recover(errors_of: Callable[[str], str]) -> None:
         ({"declarations": "enum bit<8> e { A }"}, "A: a member of this enum needs a value"),
         ({"declarations": "typedef nope_t x;"}, "nope_t: type not found"),
         ({"declarations": "const bit<8> a = a;"}, "a"),
+        (
+            {
+                "locals": "table t { key = { } actions = { } implementation = action_profile(4); }",
+                "ingress": "t.apply();",
+            },
+            "'implementation' needs a @name",
+        ),
         ({"ingress": "exit; bit<8> x = 8w1 / 0;"}, ""),
     ],
 )

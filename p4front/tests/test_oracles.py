@@ -43,5 +43,5 @@ def test_bmv2_loads_the_json(program: Path, tmp_path: Path) -> None:
         return  # it runs: it has loaded the configuration
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     pytest.fail(f"simple_switch_grpc ended with {process.returncode}: {output}")

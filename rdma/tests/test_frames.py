@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ebpf import build as native
 from ebpf.loader import ROOT
 from ebpf.tests import packets as p
-from rdma import build
+from rdma import build, protocol
+from wire.codes import NicEvent
 
 ffi, lib = build.ENGINE.load(ROOT)
 ENDS = p.ENDS
@@ -44,3 +46,14 @@ def test_a_frame_is_scapys(
     extension = p.reth(va, rkey, length) if opcode in STARTS else b""
     ends = p.with_ends(src_port=port)
     assert bytes(ffi.buffer(frame, size)) == p.frame(opcode, psn, qpn, body, extension, ends=ends, ackreq=int(ask))
+
+
+def test_both_languages_agree() -> None:
+    """The few numbers that Python's side of the protocol shares with the NIC's header."""
+    _, nic = native.NATIVE.load(ROOT)
+    assert (protocol.LOCAL_WRITE, protocol.REMOTE_WRITE, protocol.REMOTE_READ) == (
+        nic.NIC_ACCESS_LOCAL_WRITE,
+        nic.NIC_ACCESS_REMOTE_WRITE,
+        nic.NIC_ACCESS_REMOTE_READ,
+    )
+    assert max(NicEvent) < nic.NIC_EVENT_SLOTS

@@ -245,6 +245,9 @@ control ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     apply {
+        if (std.ingress_port == 500) {
+            forward(501);  // a copy of the action with a bound argument, which control planes must not meet
+        }
         port_counter.count((bit<32>)std.ingress_port);
         port_meter.execute_meter<bit<2>>((bit<32>)std.ingress_port, meta.color);
         if (hdr.packet_out.isValid()) {
