@@ -20,7 +20,7 @@ from typing import Any
 
 import engine
 from fastswitch import flags
-from fastswitch.config import ConfigError, FabricSpec
+from fastswitch.config import ConfigError
 from fastswitch.control import ControlError, ControlServer
 from fastswitch.server import Device, P4RuntimeServer
 from fastswitch.server.errors import P4RuntimeError
@@ -373,7 +373,7 @@ def _set_up_logging(options: flags.Options) -> None:
     logging.basicConfig(level=_LEVELS[options.log_level], handlers=handlers, format=form, datefmt="%H:%M:%S")
 
 
-__all__ = ["Daemon", "FabricSpec", "LinkHandle", "StartError", "main"]
+__all__ = ["Daemon", "LinkHandle", "StartError", "main"]
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):

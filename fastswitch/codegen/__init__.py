@@ -2,6 +2,10 @@
 
 Three phases: `load` turns the untrusted document into a checked `model.Program`, `generate` writes readable C from
 that, `build` compiles and caches it.
+
+Refused by name: extern instances, P4-14's computed header lengths (`length_exp`) and IPv4-only checksums, masks on
+value sets, table keys and select keys that are expressions, wide registers inside expressions, division of numbers
+that can be negative, pipelines other than `ingress` and `egress`.
 """
 
 from .build import compile_json, generate_c

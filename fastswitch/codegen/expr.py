@@ -378,8 +378,6 @@ class Expressions:
         return self._bytes(f"(const uint8_t *)(params + {word})", 8 * ((width + 7) // 8) - width, width)
 
     def _register(self, register: model.Array, index: Data) -> Value:
-        if register.width > 64:
-            raise ProgramError("document", f"register {register.name[:80]!r} wider than 64 bits in an expression")
         text = f"plait_register_get(&instance->registers[{register.index}], {self.count(index)})"
         if register.width < 64:
             text = f"({text} & {constant((1 << register.width) - 1, 64)})"

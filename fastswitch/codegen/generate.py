@@ -9,7 +9,7 @@ from .emitter import Emitter, comment
 from .expr import Expressions
 from .hashing import Hashes
 from .layout import Layout
-from .model import Program
+from .model import Action, Program
 from .parser import ParserEmitter
 from .pipeline import PipelineEmitter
 from .storing import Stores
@@ -50,7 +50,7 @@ def generate(program: Program) -> str:
     return _preamble(program, expressions) + body.text()
 
 
-def _used_actions(program: Program) -> list:  # type: ignore[type-arg]
+def _used_actions(program: Program) -> list[Action]:
     used = {action.index for table in program.tables for action in table.actions}
     for pipeline in (program.ingress, program.egress):
         if pipeline is not None:

@@ -137,7 +137,10 @@ class ExpressionLoader:
 
     def _register(self, node: Reader, depth: int) -> Expr:
         name, index = node.elements(2)
-        return model.RegisterCell(self.arrays["register"].find(name), self._typed(index, Data, "a number", depth))
+        register: Array = self.arrays["register"].find(name)
+        if register.width > 64:
+            raise node.error(f"register {register.name[:80]!r}, wider than 64 bits, in an expression")
+        return model.RegisterCell(register, self._typed(index, Data, "a number", depth))
 
     def lookahead(self, node: Reader, depth: int = 0) -> Expr:
         if not self.in_parser:

@@ -13,12 +13,12 @@ from finsy.proto import p4r, rpc_code, rpc_status
 from google.protobuf.any_pb2 import Any
 
 DETAILS_KEY = "grpc-status-details-bin"
-SPACE = "plait"
 
 # Clients refuse more metadata than they were built for: 8 KB by default, 64 KB in those that expect P4Runtime.
 # Messages are shortened to keep to the first limit; details that would break the second are left out.
 _SMALL_TRAILER = 7_000
 _LARGE_TRAILER = 60_000
+_DETAIL_SIZE = 50  # bytes of a detail without its message
 
 _TO_GRPC = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -49,16 +49,12 @@ class BatchError(Exception):
 
     def trailer(self) -> bytes | None:
         """The serialized `google.rpc.Status`, or None if no client would accept its size."""
-        message_budget = _SMALL_TRAILER
-        for budget in (message_budget, 0):
-            data = self._status(budget).SerializeToString()
-            if len(data) <= _SMALL_TRAILER:
-                return data
+        data = self._status(_SMALL_TRAILER).SerializeToString()
         return data if len(data) <= _LARGE_TRAILER else None
 
     def _status(self, message_budget: int) -> rpc_status.Status:
         status = rpc_status.Status(code=rpc_code.UNKNOWN, message=self.message)
-        left = message_budget - 50 * len(self.errors)  # what a detail costs without its message
+        left = message_budget - len(self.message) - _DETAIL_SIZE * len(self.errors)
         for error in self.errors:
             detail = p4r.Error(canonical_code=rpc_code.OK)
             if error is not None:

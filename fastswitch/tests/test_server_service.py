@@ -43,7 +43,7 @@ class _Failing:
         self.code, self.text = code, text
 
     def __enter__(self):
-        self._raises = pytest.raises(grpc.aio.AioRpcError, match=self.text)
+        self._raises = pytest.raises(grpc.aio.AioRpcError, match=self.text or None)
         self._caught = self._raises.__enter__()
         return self
 
