@@ -52,7 +52,7 @@ class _Bench:
     def __init__(self, nic: Nic) -> None:
         self._ffi, self._lib = build.NATIVE.load(ROOT)
         self._maps: list[mmap.mmap] = []
-        slot = nic.register_host(_MAC, _IP, _LOOPBACK)
+        slot = nic.register_host(_MAC, _LOOPBACK)
         qps = self._cast("struct nic_qp *", self._map(nic, "qps", nic.defines["NIC_MAX_QPS"] * 256))
         regions = self._cast("struct nic_region *", self._map(nic, "regions", nic.defines["NIC_MAX_REGIONS"] * 64))
         self._lib.nic_native_icrc_tables(self._cast("wire_u32 *", self._map(nic, "icrc_tables", 9 * 1024)))

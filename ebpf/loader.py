@@ -1,7 +1,7 @@
 """Compiles, loads and attaches the XDP RNIC: typed Python around BCC.
 
     nic = Nic(NicSizes(memory_bytes=64 << 20))
-    slot = nic.add_host(namespace_fd, "h1-eth0", mac="02:00:00:00:00:01", ip="10.0.0.1")
+    slot = nic.add_host(namespace_fd, "h1-eth0", mac="02:00:00:00:00:01")
     nic.cover_peers([own_namespace_fd])
 
 One `Nic` serves all hosts of a lab on this machine.  Closing it, or the death of its process, detaches everything.
@@ -10,7 +10,6 @@ One `Nic` serves all hosts of a lab on this machine.  Closing it, or the death o
 from __future__ import annotations
 
 import ctypes
-import ipaddress
 import os
 import platform
 from collections.abc import Sequence
@@ -141,15 +140,16 @@ class Nic:
     def doorbell_bytes(self) -> int:
         return self.defines["NIC_DOORBELL_PAGES"] * _PAGE
 
-    def register_host(self, mac: str, ip: str, ifindex: int) -> int:
+    def register_host(self, mac: str, ifindex: int) -> int:
         """Makes a host known by its address, and gives it a slot for counters and queue pairs."""
         if mac in self._hosts.values():
             raise NicError(f"two hosts have the MAC address {mac}")
         slot = len(self._hosts) + 1
         if slot >= self.defines["NIC_MAX_HOSTS"]:
             raise NicError(f"no room for more than {slot - 1} hosts")
-        table = self._bpf[b"hosts"]
-        table[ctypes.c_ulonglong(mac_number(mac))] = table.Leaf(slot, ifindex, int(ipaddress.IPv4Address(ip)), 0)
+        by_mac, by_slot = self._bpf[b"hosts"], self._bpf[b"host_slots"]
+        by_mac[ctypes.c_ulonglong(mac_number(mac))] = by_mac.Leaf(mac_number(mac), slot, ifindex)
+        by_slot[slot] = by_slot.Leaf(mac_number(mac), slot, ifindex)
         self._hosts[slot] = mac
         return slot
 
@@ -162,7 +162,7 @@ class Nic:
                 f"cannot attach XDP natively to {interface.name} (MTU {interface.mtu}): {error.strerror}"
             ) from error
 
-    def add_host(self, namespace: int, interface_name: str, mac: str, ip: str) -> int:
+    def add_host(self, namespace: int, interface_name: str, mac: str) -> int:
         """Attaches the RNIC to a host's veth, given by name in a namespace (a file descriptor); returns its slot."""
         try:
             interface = netns.interface(namespace, interface_name)
@@ -170,7 +170,7 @@ class Nic:
             raise NicError(str(error)) from error
         if interface.mac.lower() != mac.lower():
             raise NicError(f"{interface_name} has the MAC address {interface.mac}, not {mac}")
-        slot = self.register_host(mac.lower(), ip, interface.index)
+        slot = self.register_host(mac.lower(), interface.index)
         self._attach(self.program_fd, namespace, interface)
         self._attached.append(interface)
         return slot

@@ -73,7 +73,7 @@ def attach_hosts(nic: Nic, engine: Engine, config: NicConfig) -> dict[str, int]:
             opened.callback(os.close, namespace)
             namespaces.setdefault(os.fstat(namespace).st_ino, namespace)
             _check_mtu(config, host, namespace)
-            slots[host.name] = nic.add_host(namespace, host.interface, host.mac, host.ipv4)
+            slots[host.name] = nic.add_host(namespace, host.interface, host.mac)
             engine.add_host(slots[host.name], namespace, host.interface, host.mac, host.ipv4, host.rate_bps)
         nic.cover_peers(list(namespaces.values()))
     return slots

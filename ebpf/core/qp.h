@@ -104,10 +104,9 @@ _Static_assert(WIRE_NIC_EVENT_CNP_RECEIVED < NIC_EVENT_SLOTS, "room for every ev
 #define NIC_HOST_NONE 0
 
 struct nic_host {
+	wire_u64 mac;
 	wire_u32 slot;
 	wire_u32 ifindex;  /* in the host's own network namespace */
-	wire_u32 ip;
-	wire_u32 reserved;
 };
 
 /* One line on the ring from NIC to agent: this queue pair has news. */

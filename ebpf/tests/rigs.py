@@ -66,7 +66,7 @@ class NativeRig:
 class XdpRig:
     def __init__(self) -> None:
         self._nic = Nic(SIZES)
-        self.host = self._nic.register_host(HOST_MAC, HOST_IP, LOOPBACK)
+        self.host = self._nic.register_host(HOST_MAC, LOOPBACK)
         self._maps: list[mmap.mmap] = []
         self.qps = ffi.cast("struct nic_qp *", self._map("qps", 16 * 256))
         self.regions = ffi.cast("struct nic_region *", self._map("regions", 16 * 64))

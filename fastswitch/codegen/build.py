@@ -82,7 +82,7 @@ def compile_json(
     if target.exists():
         return target
     text = generate_c(document)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _compile(cc, text, target, sanitize)
     return target
 

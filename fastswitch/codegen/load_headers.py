@@ -138,8 +138,11 @@ class HeaderLoader:
         self.headers.add(node["name"], name, made)
 
     def _members(self, node: Reader) -> list[Header]:
-        found = []
-        for each in node.elements():
+        found: list[Header] = []
+        nodes = node.elements()
+        if len(nodes) > MAX_STACK:
+            raise node.error(f"more than {MAX_STACK} members")
+        for each in nodes:
             identity = each.integer(0, 2**31 - 1)
             if identity not in self._header_by_id:
                 raise each.error(f"no header with id {identity}")
@@ -223,13 +226,15 @@ class HeaderLoader:
 
     def _load_errors(self, root: Reader) -> None:
         codes = self.program.errors
+        taken: set[int] = set()
         for node in root.list_of("errors"):
             name, code = node.elements(2)
-            if name.text() in codes or code.integer(0, 2**31 - 2) in codes.values():
+            if name.text() in codes or code.integer(0, 2**31 - 2) in taken:
                 raise node.error("an error name or code that was declared before")
             codes[name.text()] = code.value
+            taken.add(code.value)
         for core in CORE_ERRORS:
             if core not in codes:
                 # A compiler may leave out errors that the program cannot tell apart: any free code will do.
-                taken = set(codes.values())
                 codes[core] = next(code for code in range(len(taken) + 1) if code not in taken)
+                taken.add(codes[core])

@@ -213,9 +213,10 @@ class PipelineLoader:
         highest = max(priorities, default=0)
         ordered = node["match_type"].text() in ("ternary", "range", "optional")
         found = []
+        allowed = {action.index for action in actions}
         for each, priority in zip(nodes, priorities, strict=True):
             call = self._call(each["action_entry"])
-            if call.action not in actions:
+            if call.action.index not in allowed:
                 raise each["action_entry"].error(f"action {call.action.name!r} is not one of the table's")
             found.append(self._entry(each, keys, highest - priority + 1 if ordered else 0, call))
         return tuple(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from fastswitch.tests.codegen_programs import (
     table,
 )
 from fastswitch.tests.codegen_support import Compiled, compare
+from fastswitch.tests.test_codegen_ecmp import SANITIZED, run_sanitized
 
 BYTE: list[list[Any]] = [["v", 8]]
 
@@ -179,6 +181,24 @@ def test_varbit(folder: Path) -> None:
         assert both.compiled.std.parser_error == 1
         both.send("3f" + "01" * 70)
         assert both.compiled.std.parser_error == 4  # HeaderTooShort: max_length is 64
+
+
+def test_sanitizers_find_nothing_in_stacks_and_varbits(folder: Path) -> None:
+    stack = {"type": "header_stack", "value": "s"}
+    element = op("dereference_header_stack", stack, field("s[0]", "v"))
+    target = op("access_field", element, 1)  # type: ignore[arg-type]
+    body = [assign(target, const(9)), call("push", stack, field("s[1]", "v")), call("add_header", element)]
+    first = {"type": "lookahead", "value": [3, 17]}
+    extract_vl = {
+        "op": "extract_VL",
+        "parameters": [{"type": "regular", "value": "o"}, op("<<", field("h", "v"), const(2))],
+    }
+    states = [state("start", [extract("h")], [first], [on("0x000001", None)], "more"), state("more", [extract_vl])]
+    varbit = program({"h": BYTE, "o": [["kind", 8], ["data", "*"]]}, states=states)
+    for name, document in (("stack", stack_program(body)), ("varbit", varbit)):
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(document))
+        run_sanitized(SANITIZED, folder, path, 2000)
 
 
 def test_lookahead_never_reads_beyond_the_packet(folder: Path) -> None:
