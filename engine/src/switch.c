@@ -380,7 +380,7 @@ static void to_control_plane(void *context, struct plait_pkt *pkt, sim_time last
 {
     struct plait_port *port = context;
     struct plait_switch *sw = port->owner;
-    bool is_cpu = port->number == sw->cpu_port;
+    bool is_cpu = sw->cpu_port && port->number == sw->cpu_port; /* 0 is "none", though also the number of a port */
     (void)last_bit;
     plait_switch_notify(sw, is_cpu ? PLAIT_NOTICE_PACKET_IN : PLAIT_NOTICE_SENT, port->number, pkt->packet.data,
                         pkt->packet.length);

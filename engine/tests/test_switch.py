@@ -201,6 +201,17 @@ def test_packet_out_arrives_at_the_cpu_port(switch: engine.Switch) -> None:
     assert telemetry(event.frame).ingress_port == 510
 
 
+def test_port_0_is_no_cpu_port_where_there_is_none(fabric: engine.Fabric, echo: Path) -> None:
+    without = fabric.add_switch("without", cpu_port=0)
+    without.load(echo)
+    without.tap(0)
+    without.default_set(0, ("action", FORWARD, port(0)))
+    without.inject(1, frame(9))
+    fabric.run()
+    (event,) = without.poll_events()
+    assert event == engine.Sent(0, event.frame)
+
+
 def test_programs_and_ports_are_checked(fabric: engine.Fabric, switch: engine.Switch, tmp_path: Path) -> None:
     empty = fabric.add_switch("empty")
     with pytest.raises(ValueError, match="switch empty has no program"):
