@@ -12,7 +12,9 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -125,12 +127,15 @@ def build_tests(out: Path, sanitize: bool) -> None:
             set_fresh(target, mark)
 
 
-def build(root: Path, sanitize: bool = False) -> None:
-    """Builds what is out of date under `root`/engine/_build; `sanitize` adds the builds with ASan, UBSan and TSan."""
-    out = root / "engine" / "_build"
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two builds at once would mix their objects
+def build(root: Path) -> None:
+    """Builds the binding in `root`/engine/_build if it is out of date."""
+    with _locked(root) as out:
+        build_binding(out)
+
+
+def build_with_tests(root: Path, sanitize: bool = False) -> None:
+    """Builds the binding and the C tests; `sanitize` adds both with ASan and UBSan, and a test with TSan."""
+    with _locked(root) as out:
         build_binding(out)
         build_tests(out, sanitize=False)
         if sanitize:
@@ -138,5 +143,15 @@ def build(root: Path, sanitize: bool = False) -> None:
             build_tests(out, sanitize=True)
 
 
+@contextmanager
+def _locked(root: Path) -> Iterator[Path]:
+    """The folder of built files, held by one build at a time: two at once would mix their objects."""
+    out = root / "engine" / "_build"
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield out
+
+
 if __name__ == "__main__":
-    build(HERE.parent, sanitize="--sanitize" in sys.argv[1:])
+    build(HERE.parent)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.build import build
+from engine.build import build_with_tests
 
 ROOT = Path(__file__).resolve().parents[2]
-build(ROOT, sanitize=bool(os.environ.get("PLAIT_ENGINE_SANITIZED")))
+build_with_tests(ROOT, sanitize=bool(os.environ.get("PLAIT_ENGINE_SANITIZED")))
 
 import engine  # noqa: E402  (its names need what build has made)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.build import build
+from engine.build import build_with_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "engine" / "_build"
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif("PLAIT_ENGINE_SANITIZED" in os.environ, reason="
 
 @pytest.mark.parametrize("suffix", ["", "-sanitized"])
 def test_c_unit_tests(suffix: str) -> None:
-    build(ROOT, sanitize=True)
+    build_with_tests(ROOT, sanitize=True)
     command = [str(BUILD / f"unit{suffix}"), str(BUILD / f"pipeline_echo{suffix}.so")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
@@ -27,7 +27,7 @@ def test_c_unit_tests(suffix: str) -> None:
 
 
 def test_no_data_races_between_packets_and_control() -> None:
-    build(ROOT, sanitize=True)
+    build_with_tests(ROOT, sanitize=True)
     command = [str(BUILD / "race"), str(BUILD / "pipeline_echo.so")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (0, "ok\n"), result.stderr
