@@ -12,6 +12,7 @@ from ebpf.tests import packets
 from wire.codes import NicEvent, QpState
 
 LOOPBACK = 1  # BPF_PROG_RUN pretends that frames came in by lo
+OTHER_MAC = "02:00:00:00:00:08"  # of a host with another interface
 HOST_MAC, HOST_IP = packets.ENDS.dst_mac, packets.ENDS.dst_ip
 SIZES = NicSizes(memory_bytes=1 << 17, hosts=3, queue_pairs=16, regions=16, doorbell_pages=1, chunk_shift_max=16)
 DROP, PASS, TX = 1, 2, 3
@@ -65,20 +66,21 @@ class NativeRig:
 
 class XdpRig:
     def __init__(self) -> None:
-        self._nic = Nic(SIZES)
-        self.host = self._nic.register_host(HOST_MAC, LOOPBACK)
+        self.nic = Nic(SIZES)
+        self.host = self.nic.register_host(HOST_MAC, LOOPBACK)
+        self.nic.register_host(OTHER_MAC, LOOPBACK + 76)
         self._maps: list[mmap.mmap] = []
         self.qps = ffi.cast("struct nic_qp *", self._map("qps", 16 * 256))
         self.regions = ffi.cast("struct nic_region *", self._map("regions", 16 * 64))
         self.counters = ffi.cast("struct nic_counters *", self._map("counters", 4 * 320))
         words = ffi.cast("wire_u32 *", self._map("icrc_tables", 9 * 256 * 4))
         lib.nic_native_icrc_tables(words)
-        self._map("arena", self._nic.arena_bytes)
+        self._map("arena", self.nic.arena_bytes)
         self.arena = memoryview(self._maps[-1])
-        self._runner = Runner(self._nic.program_fd)
+        self._runner = Runner(self.nic.program_fd)
 
     def _map(self, name: str, length: int) -> Any:
-        self._maps.append(mmap.mmap(self._nic.map_fd(name), -(-length // mmap.PAGESIZE) * mmap.PAGESIZE))
+        self._maps.append(mmap.mmap(self.nic.map_fd(name), -(-length // mmap.PAGESIZE) * mmap.PAGESIZE))
         return ffi.from_buffer(self._maps[-1])
 
     def receive(self, frame: bytes) -> tuple[int, bytes]:
@@ -86,7 +88,7 @@ class XdpRig:
         return result.verdict, result.frame
 
     def close(self) -> None:
-        self._nic.close()
+        self.nic.close()
 
 
 QPN = 0x123452  # slot 2

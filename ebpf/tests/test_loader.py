@@ -8,7 +8,8 @@ import pytest
 
 from ebpf import bench, loader
 from ebpf.loader import Nic, NicError, NicSizes
-from ebpf.tests.rigs import XdpRig
+from ebpf.tests import packets as p
+from ebpf.tests.rigs import OTHER_MAC, PASS, QPN, RKEY, VA, Bench, XdpRig
 
 
 def test_no_bcc(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,13 +39,21 @@ def test_sizes() -> None:
 
 
 def test_hosts_are_distinct_and_bounded(xdp_rig: XdpRig) -> None:
-    nic = xdp_rig._nic
+    nic = xdp_rig.nic
     with pytest.raises(NicError, match="two hosts have the MAC address"):
         nic.register_host("02:00:00:00:00:01", 1)
-    nic.register_host("02:00:00:00:00:08", 1)
     nic.register_host("02:00:00:00:00:09", 1)
     with pytest.raises(NicError, match="no room for more than 3 hosts"):
         nic.register_host("02:00:00:00:00:0a", 1)
+
+
+def test_a_frame_that_came_to_another_hosts_interface_is_nobodys(xdp_rig: XdpRig) -> None:
+    """A switch that delivers to the wrong port must not look as if it delivered to the right one."""
+    rig = Bench(xdp_rig)
+    stray = p.frame(p.WRITE_ONLY, 100, QPN, b"abcd", p.reth(VA, RKEY, 4), ends=p.with_ends(dst_mac=OTHER_MAC))
+    assert rig.receive(stray) == (PASS, stray)
+    assert rig.events(host=0) == {"PASSED_TO_KERNEL": 1}
+    assert rig.events() == {}
 
 
 def test_the_benchmark_runs(xdp_rig: XdpRig) -> None:
