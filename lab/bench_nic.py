@@ -4,7 +4,6 @@ from typing import Any
 
 from ebpf import bench
 
-
 _CASES = {
     "in_order": "in order, placed",
     "acknowledged": "in order, placed and ACKed",

@@ -1,6 +1,7 @@
 """Compiles a laboratory's P4 program with the compiler that goes with its target."""
 
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,23 +14,49 @@ from lab.errors import PlaitError
 class CompiledProgram:
     p4info: Path
     json: Path
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledText:
+    """What a compiler wrote, before it has a place."""
+
+    name: str
+    p4info: str
+    json: str
     seconds: float
 
+    def write(self, folder: Path) -> CompiledProgram:
+        written = CompiledProgram(folder / f"{self.name}.p4info.txtpb", folder / f"{self.name}.json")
+        written.p4info.write_text(self.p4info)
+        written.json.write_text(self.json)
+        return written
 
-def compile_program(source: Path, target: str, folder: Path) -> CompiledProgram:
-    """Writes P4Info and BMv2 JSON into `folder`: by p4front, or by p4c where BMv2 is to run them.
+
+def compile_text(source: Path, target: str) -> CompiledText:
+    """P4Info and BMv2 JSON: by p4front, or by p4c where BMv2 is to run them.
 
     p4front.CompileError or PlaitError carries the compiler's own messages.
     """
     started = time.monotonic()
-    p4info, json = folder / f"{source.stem}.p4info.txtpb", folder / f"{source.stem}.json"
-    if target == "bmv2":
+    p4info, json = _by_p4c(source) if target == "bmv2" else _by_p4front(source)
+    return CompiledText(source.stem, p4info, json, time.monotonic() - started)
+
+
+def compile_program(source: Path, target: str, folder: Path) -> CompiledProgram:
+    """As `compile_text`, written into `folder`."""
+    return compile_text(source, target).write(folder)
+
+
+def _by_p4front(source: Path) -> tuple[str, str]:
+    compiled = p4front.compile_file(source)
+    return compiled.p4info_text, compiled.json_text
+
+
+def _by_p4c(source: Path) -> tuple[str, str]:
+    with tempfile.TemporaryDirectory(prefix="plait-p4c-") as folder:
+        p4info, json = Path(folder, "out.p4info.txtpb"), Path(folder, "out.json")
         command = ["p4c-bm2-ss", "--p4v", "16", "--p4runtime-files", str(p4info), "-o", str(json), str(source)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise PlaitError(f"p4c-bm2-ss refused {source}:\n{result.stderr.rstrip()}")
-    else:
-        compiled = p4front.compile_file(source)
-        p4info.write_text(compiled.p4info_text)
-        json.write_text(compiled.json_text)
-    return CompiledProgram(p4info, json, time.monotonic() - started)
+        return p4info.read_text(), json.read_text()

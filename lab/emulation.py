@@ -61,6 +61,9 @@ class Emulation:
         require_laboratory()
         if self.config.target == "bmv2":
             _require_bmv2()
+        # An error in the program is the user's to see even while another laboratory runs.
+        text = compiling.compile_text(self.config.program, self.config.target)
+        self._talk(f"compiled {self.config.program.name} in {text.seconds:.2f} s")
         with self._stack as stack:
             stack.enter_context(running.hold_lock())
             self._end_on_sigterm(stack)
@@ -68,7 +71,7 @@ class Emulation:
             if removed.processes or removed.interfaces:
                 self._talk(f"a killed laboratory was found: {removed}")
             try:
-                self._bring_up(stack)
+                self._bring_up(stack, text)
             except NetworkError as error:
                 raise PlaitError(f"the network could not be brought up: {error}") from error
             # Everything is up: from now on __exit__ takes it down.
@@ -82,7 +85,7 @@ class Emulation:
         if kind is KeyboardInterrupt:
             self._talk("interrupted; everything was removed")
 
-    def _bring_up(self, stack: ExitStack) -> None:
+    def _bring_up(self, stack: ExitStack, text: compiling.CompiledText) -> None:
         config, started = self.config, time.monotonic()
         self.network = LabNetwork(
             self.topology,
@@ -96,8 +99,7 @@ class Emulation:
         running.write_record(self._record())
         for limit in self.network.limits:
             self._talk(f"note: {limit}")
-        program = compiling.compile_program(config.program, config.target, running.RUN_DIR)
-        self._talk(f"compiled {config.program.name} in {program.seconds:.2f} s")
+        program = text.write(running.RUN_DIR)
         stack.callback(self.network.stop)
         self.network.start()
         hosts, switches = len(self.topology.hosts), len(self.topology.switches)

@@ -5,14 +5,19 @@ python -m ptf_tests.runner ecmp [--target plait|bmv2]
 
 import argparse
 import asyncio
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import finsy as fy
+
 from controller.control import InstallReport, Program, install_entries
-from controller.errors import SwitchUnreachableError
 from controller.targets import Target
 from lab.compiling import compile_program
 from lab.results import ROOT
@@ -23,11 +28,11 @@ COMMANDS = {
     "plait": [sys.executable, "-m", "fastswitch.daemon", "--die-with-parent"],
     "bmv2": ["simple_switch_grpc"],
 }
-_TARGET = Target("s1", "127.0.0.1:9559", 1)
+TARGET = Target("s1", "127.0.0.1:9559", 1)
 _READY_S = 20.0
 
 
-def _make_ports() -> None:
+def make_ports() -> None:
     ends = [f"{side}{port}" for port in PORTS for side in ("sw", "ptf")]
     ip_batch(["link set lo up"] + [f"link add sw{port} type veth peer name ptf{port}" for port in PORTS])
     disable_ipv6(ends)  # or the kernel's own packets would be taken for the switch's
@@ -35,38 +40,53 @@ def _make_ports() -> None:
     ip_batch([f"link set {end} up" for end in ends])
 
 
-async def _load(program: Program) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + _READY_S
+async def load(program: Program, entries: Sequence[fy.P4TableEntry] = ()) -> None:
+    """Loads the program and its entries."""
+    await install_entries([TARGET], program, {TARGET.name: list(entries)}, InstallReport())
+
+
+def _await_listener() -> None:
+    """gRPC itself would wait longer and longer between its attempts to connect."""
+    deadline = time.monotonic() + _READY_S
     while True:
         try:
-            return await install_entries([_TARGET], program, {_TARGET.name: []}, InstallReport())
-        except SwitchUnreachableError:
-            if loop.time() > deadline:
+            host, port = TARGET.address.split(":")
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
                 raise
-            await asyncio.sleep(0.1)
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def running_switch(target: str, log: Path) -> Iterator[None]:
+    """A switch of this namespace on the ports that `make_ports` made, without a program."""
+    flags = ["--device-id", str(TARGET.device_id), "--no-p4"]
+    flags += [word for port in PORTS for word in ("-i", f"{port}@sw{port}")]
+    flags += ["--", "--grpc-server-addr", TARGET.address]
+    switch = start_child([*COMMANDS[target], *flags], log, lab_environment("ptf"))
+    try:
+        _await_listener()
+        yield
+    finally:
+        end_children([switch])
 
 
 def _run(name: str, target: str) -> int:
-    _make_ports()
+    make_ports()
     with tempfile.TemporaryDirectory(prefix="plait-ptf-") as folder:
         compiled = compile_program(ROOT / "p4src" / f"{name}.p4", target, Path(folder))
-        flags = ["--device-id", str(_TARGET.device_id), "--no-p4"]
-        flags += [word for port in PORTS for word in ("-i", f"{port}@sw{port}")]
-        flags += ["--", "--grpc-server-addr", _TARGET.address]
-        switch = start_child([*COMMANDS[target], *flags], Path(folder, "switch.log"), lab_environment("ptf"))
-        try:
-            asyncio.run(_load(Program(compiled.p4info, compiled.json)))
+        with running_switch(target, Path(folder, "switch.log")):
+            asyncio.run(load(Program(compiled.p4info, compiled.json)))
             command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(ROOT / "ptf_tests"), name]
             command += ["--pypath", str(ROOT), "--log-dir", folder, "--disable-ipv6"]
             command += [word for port in PORTS for word in ("-i", f"0-{port}@ptf{port}")]
-            command += ["--test-params", f"grpcaddr='{_TARGET.address}';device_id='{_TARGET.device_id}'"]
+            command += ["--test-params", f"grpcaddr='{TARGET.address}';device_id='{TARGET.device_id}'"]
             # Its logs go to its working directory whatever it is told.
             return subprocess.run(
                 command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
             ).returncode
-        finally:
-            end_children([switch])
 
 
 def main() -> int:

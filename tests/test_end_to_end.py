@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import needs_root, plait
+from tests.conftest import ROOT, needs_root, plait
 from tests.leftovers import Snapshot
 
 pytestmark = needs_root
@@ -107,3 +107,25 @@ def test_a_users_mistake_gets_one_clear_line(tmp_path: Path, arguments: list[str
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_in_the_program_is_shown_as_p4c_would(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.p4"
+    source.write_text(
+        (ROOT / "p4src" / "ecmp.p4")
+        .read_text()
+        .replace('"include/', f'"{ROOT}/p4src/include/')
+        .replace('"lb/', f'"{ROOT}/p4src/lb/')
+        .replace('"aqm/', f'"{ROOT}/p4src/aqm/')
+        .replace("hdr.ipv4.ttl - 1", "hdr.ipv4.tll - 1")
+    )
+    line = next(number for number, text in enumerate(source.read_text().splitlines(), 1) if "tll" in text)
+    result = plait("demo", "--program", str(source), "--out", str(tmp_path / "out"))
+    assert result.returncode == 1
+    message, quoted, carets = result.stderr.splitlines()[:3]
+    assert message.startswith(f"{source}({line}:")
+    assert "'tll'" in message
+    assert carets.strip("^ ") == ""
+    assert "^" in carets
+    assert quoted[carets.index("^") :].startswith(("tll", "hdr.ipv4.tll"))
+    assert not (tmp_path / "out").exists()
