@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +71,11 @@ class Link:
 
     def capture(self, path: str | Path) -> None:
         """Writes what arrives at either end to a pcap file with ns timestamps, until capture_stop."""
+        encoded = os.fsencode(path)
+        if b"\0" in encoded:
+            raise ValueError(f"capture path {str(path)!r}: it contains a null character")
         error = new_error()
-        check(lib.plait_link_capture(self._handle(), str(path).encode(), error), error)
+        check(lib.plait_link_capture(self._handle(), encoded, error), error)
 
     def capture_stop(self) -> None:
         """Raises OSError if a write failed meanwhile."""

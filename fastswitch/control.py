@@ -32,7 +32,7 @@ Handler = Callable[..., Any]
 class ControlServer:
     """Serves the verbs in `handlers`; a handler's keyword arguments are the request's other members.
 
-    A handler raises ControlError (or ValueError, OSError) for a request it cannot serve.
+    A handler raises ControlError (or ValueError, IndexError, OSError) for a request it cannot serve.
     """
 
     def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
@@ -110,7 +110,7 @@ class ControlServer:
             result = handler(**request)
             if inspect.isawaitable(result):
                 result = await result
-        except (ControlError, ValueError, TypeError, OverflowError) as error:
+        except (ControlError, ValueError, TypeError, OverflowError, IndexError) as error:
             return {"error": f"{verb}: {error}"}
         except OSError as error:
             text = error.strerror or str(error)

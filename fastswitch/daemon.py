@@ -300,7 +300,7 @@ class Daemon:
         depth_bytes: int | None = None,
         queue: int | None = None,
     ) -> None:
-        if switch not in self._switches:
+        if not isinstance(switch, str) or switch not in self._switches:
             raise ControlError(f"no switch is named {switch!r}")
         given = {"rate_bps": rate_bps, "depth_packets": depth_packets, "depth_bytes": depth_bytes, "queue": queue}
         changes = {name: value for name, value in given.items() if value is not None}

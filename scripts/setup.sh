@@ -22,8 +22,7 @@ esac
 python=/usr/bin/python3
 
 apt_packages=(gcc libc6-dev make zlib1g-dev python3-dev python3-venv python3-bpfcc mininet iproute2 ethtool tcpdump
-              iputils-ping net-tools bpftool)
-[ "${ID}" = ubuntu ] && apt_packages=("${apt_packages[@]/bpftool/linux-tools-common}")
+              iputils-ping)
 
 install_apt() {
   export DEBIAN_FRONTEND=noninteractive

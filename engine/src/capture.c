@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "error.h"
@@ -25,8 +26,13 @@ int plait_capture_open(struct plait_capture *capture, const char *path, struct p
 {
     if (capture->file)
         return plait_fail(error, EBUSY, "capture: one is running already on this link");
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+    struct stat status;
+    if (fd >= 0 && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
+        close(fd);
+        return plait_fail(error, EINVAL, "capture path %s: it is no regular file", path);
+    }
+    FILE *file = fd < 0 || ftruncate(fd, 0) ? NULL : fdopen(fd, "wb");
     if (!file) {
         int code = errno;
         if (fd >= 0)

@@ -407,6 +407,7 @@ int plait_switch_add_port(struct plait_switch *sw, uint32_t number, struct plait
     port->number = number;
     port->owner = sw;
     port->depart = egress;
+    port->serving = &sw->serving;
     port->live_packets = &sw->live_packets[number];
     port->live_bytes = &sw->live_bytes[number];
     if (!link) {

@@ -57,6 +57,7 @@ struct plait_switch {
     struct plait_program *program; /* NULL until one is loaded */
     struct plait_port *ports[PLAIT_PORTS];
     struct plait_link *links[PLAIT_PORTS];
+    bool serving; /* one of the ports is */
     uint64_t received_packets[PLAIT_PORTS], received_bytes[PLAIT_PORTS];
     uint64_t live_bytes[PLAIT_PORTS], live_packets[PLAIT_PORTS], live_up[PLAIT_PORTS];
     struct plait_replicas **multicast; /* by group, or NULL */

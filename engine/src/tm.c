@@ -12,6 +12,7 @@ int plait_port_init(struct plait_port *port, struct plait_event_queue *events, s
     port->events = events;
     port->pool = pool;
     port->n_queues = n_queues;
+    port->serving = &port->serving_alone;
     for (uint32_t q = 0; q < PLAIT_QUEUES; q++) {
         port->queues[q].limit_packets = PLAIT_DEFAULT_QUEUE_PACKETS;
         port->queues[q].limit_bytes = PLAIT_UNLIMITED;
@@ -62,11 +63,18 @@ sim_time plait_port_serialisation(struct plait_port *port, byte_count bytes)
     return scaled / port->rate;
 }
 
+static void schedule(struct plait_port *port)
+{
+    sim_time now = port->events->now;
+    if (!plait_event_is_scheduled(&port->ready))
+        plait_event_schedule(port->events, &port->ready, port->busy_until > now ? port->busy_until : now);
+}
+
 static void serve(struct plait_port *port)
 {
     sim_time now = port->events->now;
-    port->serving = true;
-    while (port->waiting && now >= port->busy_until) {
+    *port->serving = true;
+    for (uint32_t left = PLAIT_SERVE_BATCH; left && port->waiting && now >= port->busy_until; left--) {
         struct plait_pkt *pkt = take(port);
         if (port->depart && !port->depart(port->owner, port, pkt))
             continue;
@@ -77,9 +85,9 @@ static void serve(struct plait_port *port)
         port->sent_bytes += pkt->packet.length;
         port->send(port->to, pkt, port->busy_until);
     }
-    port->serving = false;
-    if (port->waiting && !plait_event_is_scheduled(&port->ready))
-        plait_event_schedule(port->events, &port->ready, port->busy_until);
+    *port->serving = false;
+    if (port->waiting)
+        schedule(port);
 }
 
 static void ready(void *context) { serve(context); }
@@ -106,7 +114,9 @@ bool plait_port_enqueue(struct plait_port *port, uint32_t q, struct plait_pkt *p
     if (port->packets > port->max_packets)
         port->max_packets = port->packets;
     mirror(port);
-    if (!port->serving && !plait_event_is_scheduled(&port->ready))
+    if (*port->serving)
+        schedule(port);
+    else if (!plait_event_is_scheduled(&port->ready))
         serve(port);
     return true;
 }

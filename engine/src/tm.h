@@ -7,7 +7,8 @@
  * wait for a busy port, `ready` is scheduled at busy_until; an idle port has no event.
  *
  * `depart` runs when a packet leaves its queue, and may change or consume it (egress processing); `send` takes it with
- * the time at which its last bit leaves.
+ * the time at which its last bit leaves.  A program may clone in egress without end: so ports are never served within
+ * one another, and one event serves PLAIT_SERVE_BATCH packets at the most.
  */
 #ifndef PLAIT_TM_H
 #define PLAIT_TM_H
@@ -18,6 +19,7 @@
 #define PLAIT_QUEUES                8u
 #define PLAIT_DEFAULT_QUEUE_PACKETS 1024u
 #define PLAIT_UNLIMITED             UINT64_MAX
+#define PLAIT_SERVE_BATCH           64u
 
 struct plait_queue {
     struct plait_list list;
@@ -39,7 +41,8 @@ struct plait_port {
     sim_time busy_until;
     uint64_t carry; /* of bits * 1e9, what the last division left over */
     struct plait_event ready;
-    bool serving; /* plait_port_serve is on the stack: egress may enqueue to its own port */
+    bool *serving; /* a port that shares this flag is on the stack; what egress clones waits for an event */
+    bool serving_alone; /* what `serving` points to unless ports of a switch share one */
 
     bool (*depart)(void *owner, struct plait_port *port, struct plait_pkt *pkt); /* NULL: nothing to do */
     void *owner;

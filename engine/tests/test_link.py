@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,6 +164,17 @@ def test_capture_is_a_pcap_with_exact_times(pair: Pair, tmp_path: Path) -> None:
     (tmp_path / "symlink").symlink_to(path)
     with pytest.raises(OSError, match="symbolic links"):
         pair.link.capture(tmp_path / "symlink")
+    with pytest.raises(ValueError, match="null character"):
+        pair.link.capture(f"{tmp_path}/cut\0.pcap")
+    assert not (tmp_path / "cut").exists()
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    for other in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(ValueError, match="no regular file"):
+            pair.link.capture(other)
+    os.close(reader)
+    with pytest.raises(OSError):  # at once: it does not wait for a reader
+        pair.link.capture(tmp_path / "pipe")
 
 
 def test_flows(pair: Pair) -> None:

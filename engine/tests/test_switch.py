@@ -79,10 +79,11 @@ def test_ingress_clone_is_the_packet_as_it_came_with_its_field_list(switch: engi
     assert telemetry(punted.frame).egress_rid == 9
 
 
-def test_egress_clone_has_the_headers_of_the_end_of_egress(switch: engine.Switch) -> None:
+def test_egress_clone_has_the_headers_of_the_end_of_egress(switch: engine.Switch, fabric: engine.Fabric) -> None:
     program(switch, 9, CLONE_E2E, port(1) + number(6))
     switch.clone_session_set(6, [(2, 4)])
     switch.inject(3, frame(9))
+    fabric.run()
     by_port = {o.port: telemetry(o.frame) for o in sent(switch)}
     assert (by_port[1].instance_type, by_port[1].lose) == (0, 55)
     assert (by_port[2].instance_type, by_port[2].egress_rid, by_port[2].keep, by_port[2].lose) == (2, 4, 1234, 0)

@@ -164,6 +164,31 @@ static void idle_gap_resets_the_fraction(void)
     bench_free(&bench);
 }
 
+static bool clone_to_itself(void *owner, struct plait_port *port, struct plait_pkt *pkt)
+{
+    struct bench *bench = owner;
+    (void)port;
+    CHECK(offer(bench, 0, pkt->packet.length, 0));
+    return true;
+}
+
+/* A program that clones every packet in egress to its own port never ends, but each of its events does. */
+static void endless_egress_takes_turns(void)
+{
+    struct bench bench;
+    bench_init(&bench, 1, 0);
+    bench.port.depart = clone_to_itself;
+    bench.port.owner = &bench;
+    CHECK(offer(&bench, 0, 100, 0));
+    for (uint64_t turn = 1; turn < 10; turn++) {
+        CHECK_EQUAL(bench.sink.packets, turn * PLAIT_SERVE_BATCH);
+        CHECK_EQUAL(bench.events.size, 1);
+        plait_event_fire_next(&bench.events);
+    }
+    CHECK_EQUAL(bench.events.now, 0);
+    bench_free(&bench);
+}
+
 void test_traffic_manager(void)
 {
     rate_is_exact(100000000000, 1086, 10007);
@@ -175,4 +200,5 @@ void test_traffic_manager(void)
     high_priority_goes_first();
     unlimited_rate_keeps_no_queue();
     idle_gap_resets_the_fraction();
+    endless_egress_takes_turns();
 }
