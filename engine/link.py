@@ -41,7 +41,10 @@ class Link:
         return self._pointer
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """By direction: packets and bytes delivered, drops by cause, depth of the queue that feeds the direction."""
+        """By direction: packets and bytes that reached its end, drops by cause, depth of the queue that feeds it.
+
+        `drops_interface` towards an interface are among `packets`; from an interface they were lost before the link.
+        """
         result = {}
         for number, direction in enumerate(DIRECTIONS):
             stats = ffi.new("struct plait_direction_stats *")

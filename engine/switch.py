@@ -44,6 +44,9 @@ class Sent:
 
 Event = PacketIn | Digest | Log | Sent
 
+MAX_WAITING_EVENTS = 8192
+"""What the engine keeps of them (PLAIT_NOTICE_LIMIT of src/switch.h); more are lost, and counted in drops_event."""
+
 
 def _event(notice: Any) -> Event:
     data = bytes(ffi.buffer(notice.bytes, notice.length))
@@ -113,8 +116,7 @@ class Switch(Control):
 
     def packet_out(self, port: int, frame: bytes) -> None:
         """A packet of the controller: it arrives at `port`, the CPU port for P4Runtime's PacketOut."""
-        error = new_error()
-        check(lib.plait_switch_packet_out(self._handle(), unsigned("port", port), frame, len(frame), error), error)
+        self.inject(port, frame)
 
     def tap(self, port: int) -> None:
         """Makes a port without link, whose output poll_events returns as Sent: for tests of a single switch."""
@@ -129,11 +131,14 @@ class Switch(Control):
         call = lib.plait_switch_generate
         check(call(self._handle(), port, frame, len(frame), count, start_ns, interval_ns, error), error)
 
-    def poll_events(self, timeout: float = 0.0) -> list[Event]:
-        """All packets-in, digests, log lines and tapped output that wait; waits `timeout` seconds for the first."""
+    def poll_events(self, timeout: float = 0.0, at_most: int = MAX_WAITING_EVENTS) -> list[Event]:
+        """Packets-in, digests, log lines and tapped output that wait; waits `timeout` seconds for the first.
+
+        `at_most` bounds them, since packets may bring new ones faster than they are taken.
+        """
         events: list[Event] = []
         wait_ns = max(0, int(timeout * 1e9))
-        while (notice := lib.plait_switch_poll(self._handle(), wait_ns)) != ffi.NULL:
+        while len(events) < at_most and (notice := lib.plait_switch_poll(self._handle(), wait_ns)) != ffi.NULL:
             events.append(_event(notice))
             lib.plait_notice_free(notice)
             wait_ns = 0

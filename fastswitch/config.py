@@ -184,7 +184,8 @@ def check_address(where: str, address: str) -> None:
     if address.startswith("unix:") and len(address) > 5:
         return
     host, separator, port = address.rpartition(":")
-    if not separator or not host or not port.isdigit() or int(port) > 65535 or not address.isprintable():
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535
+    if not separator or not host or not is_port or not address.isprintable():
         raise ConfigError(where, f"{address!r} is not HOST:PORT")
 
 
@@ -236,11 +237,16 @@ def _typed(value: Any, wanted: Any, where: str) -> Any:
             raise ConfigError(where, 'must be ["switch", port]')
         return (value[0], value[1])
     if wanted is float and _is_int(value):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ConfigError(where, "the number is too large") from None
     right = _is_int(value) if wanted is int else isinstance(value, wanted)
     if not right:
         name = {int: "a whole number", str: "a string", float: "a number"}[wanted]
         raise ConfigError(where, f"must be {name}, not {_kind(value)}")
+    if wanted is str and not value.isprintable():
+        raise ConfigError(where, f"{value[:80]!r} has characters that cannot be printed")
     return value
 
 

@@ -31,6 +31,7 @@ _log = logging.getLogger("plait-switch")
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 _PR_SET_PDEATHSIG = 1
+_EVENTS_A_TURN = 256  # of one switch, between two turns of the event loop
 _LEVELS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "error": 40, "critical": 50, "off": 100}
 
 
@@ -203,7 +204,7 @@ class Daemon:
 
     @staticmethod
     def _take_notices(switch: Any, device: Device) -> None:
-        for event in switch.poll_events(0):
+        for event in switch.poll_events(at_most=_EVENTS_A_TURN):
             if isinstance(event, engine.PacketIn):
                 device.packet_in(event.frame)
             elif isinstance(event, engine.Digest):

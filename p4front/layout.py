@@ -12,6 +12,7 @@ from p4front.values import HeaderPlace, StackPlace, StructValue, UnionPlace, Val
 
 SCALARS = "scalars"
 STANDARD_METADATA = "standard_metadata"
+MAX_PLACES = 100_000  # of all variables: structs in structs multiply
 
 
 @dataclass(slots=True)
@@ -64,6 +65,7 @@ class Layout:
         self._scalar_names: set[str] = set()
         self._counters: dict[str, int] = {}
         self._metadata_prefix = ""
+        self._places = 0
         self.headers[SCALARS] = HeaderInstance(SCALARS, self.scalars.name, True)
 
     # places
@@ -111,6 +113,9 @@ class Layout:
 
     def _place(self, type_: t.Type, name: str, span: Span, fresh: bool) -> Value:
         base = t.representation(type_)
+        self._places += 1
+        if self._places > MAX_PLACES:
+            raise self.diagnostics.fail(f"{name}: more than {MAX_PLACES} fields and variables", span)
         if isinstance(base, t.StructType) and base.kind == "struct":
             inner = {
                 item.name: self._place(item.type, f"{name}.{item.name}" if name else item.name, span, fresh)

@@ -46,8 +46,9 @@ struct plait_port_spec { /* what one end of a link is given */
 };
 
 struct plait_direction_stats {
-    uint64_t packets, bytes; /* delivered */
-    uint64_t drops_queue, drops_loss, drops_down, drops_interface;
+    uint64_t packets, bytes; /* that reached the end of the wire */
+    uint64_t drops_queue, drops_loss, drops_down;
+    uint64_t drops_interface; /* to an interface: of `packets`, those it refused; from one: lost before the wire */
     uint64_t max_queue_bytes, max_queue_packets;
     uint64_t queue_bytes, queue_packets; /* now */
 };
@@ -59,9 +60,14 @@ struct plait_port_stats {
 
 struct plait_switch_stats {
     uint64_t received;  /* packets that entered ingress from a port, the controller or a generator */
+    uint64_t copies;    /* made by multicast and clone sessions */
     uint64_t processed; /* runs of ingress, resubmitted and recirculated packets included */
+    /* received + copies = sent and drops_queue of all ports + what waits + these, without drops_event. */
     uint64_t drops_ingress, drops_egress, drops_no_port, drops_priority, drops_no_program, drops_oversize, drops_memory,
-        drops_loop, drops_reload, drops_unknown_group, drops_event;
+        drops_loop,          /* resubmitted or recirculated, and too many of these wait */
+        drops_reload,        /* waited when another program was loaded */
+        drops_unknown_group, /* to a multicast group that does not exist, or has no replicas */
+        drops_event;         /* digests, log lines and packets for the control plane, which did not take them in time */
 };
 
 struct plait_interface_stats {
@@ -130,8 +136,6 @@ int plait_switch_inject(struct plait_switch *sw, uint32_t port, const uint8_t *f
 /* `count` copies of the frame arrive at the port, the first after `start_ns`, one each `interval_ns`. */
 int plait_switch_generate(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length, uint64_t count,
                           uint64_t start_ns, uint64_t interval_ns, struct plait_error *error);
-int plait_switch_packet_out(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length,
-                            struct plait_error *error);
 /* Makes a port without link, whose output becomes PLAIT_NOTICE_SENT. */
 int plait_switch_tap(struct plait_switch *sw, uint32_t port, struct plait_error *error);
 /* The oldest notice (to be freed with plait_notice_free), or NULL after timeout_ns. */

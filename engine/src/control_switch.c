@@ -21,6 +21,7 @@ int plait_switch_load(struct plait_switch *sw, const char *path, struct plait_er
     if (!result) {
         plait_fabric_lock(sw->fabric);
         plait_switch_flush(sw);
+        plait_switch_forget_notices(sw);
         struct plait_program *old = sw->program;
         sw->program = program;
         plait_fabric_unlock(sw->fabric);
@@ -71,12 +72,6 @@ int plait_switch_inject(struct plait_switch *sw, uint32_t port, const uint8_t *f
         result = plait_fail(error, ENOMEM, "frame for switch %s: no packet is free", sw->name);
     plait_fabric_unlock_and_wake(sw->fabric);
     return result;
-}
-
-int plait_switch_packet_out(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length,
-                            struct plait_error *error)
-{
-    return plait_switch_inject(sw, port, frame, length, error);
 }
 
 int plait_switch_generate(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length, uint64_t count,

@@ -66,6 +66,24 @@ struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout
     return node ? &node->notice : NULL;
 }
 
+void plait_switch_forget_notices(struct plait_switch *sw)
+{
+    pthread_mutex_lock(&sw->notice_lock);
+    sw->stats.drops_event += sw->n_notices;
+    while (sw->notices) {
+        struct plait_notice_node *node = sw->notices;
+        sw->notices = node->next;
+        free(node);
+    }
+    if (sw->n_notices) {
+        eventfd_t value;
+        eventfd_read(sw->event_fd, &value);
+    }
+    sw->notices_end = &sw->notices;
+    sw->n_notices = 0;
+    pthread_mutex_unlock(&sw->notice_lock);
+}
+
 void plait_switch_end_polls(struct plait_switch *sw)
 {
     pthread_mutex_lock(&sw->notice_lock);

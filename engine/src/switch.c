@@ -53,6 +53,7 @@ static void clear_requests(struct plait_std *std)
 /* The frame as it entered ingress, without PHV. */
 static struct plait_pkt *copy_frame(struct plait_switch *sw, const struct plait_pkt *from)
 {
+    sw->stats.copies++;
     struct plait_pkt *pkt = plait_pool_copy(&sw->fabric->pool, from->packet.data, from->packet.length);
     if (!pkt) {
         sw->stats.drops_memory++;
@@ -498,11 +499,7 @@ void plait_switch_free(struct plait_switch *sw)
     plait_program_close(sw->program);
     free_replicas(sw->multicast, PLAIT_MULTICAST_GROUPS);
     free_replicas(sw->sessions, PLAIT_CLONE_SESSIONS);
-    while (sw->notices) {
-        struct plait_notice_node *node = sw->notices;
-        sw->notices = node->next;
-        free(node);
-    }
+    plait_switch_forget_notices(sw);
     pthread_mutex_destroy(&sw->notice_lock);
     pthread_mutex_destroy(&sw->control_lock);
     pthread_cond_destroy(&sw->notice_ready);

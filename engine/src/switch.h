@@ -88,6 +88,8 @@ int plait_switch_add_port(struct plait_switch *sw, uint32_t number, struct plait
 void plait_switch_receive(void *sw, uint32_t port, struct plait_pkt *pkt);
 void plait_switch_notify(struct plait_switch *sw, enum plait_notice_kind kind, uint32_t number, const uint8_t *bytes,
                          uint32_t length);
+/* Frees what waits to be polled: an old program's digests mean nothing in a new one's schema. */
+void plait_switch_forget_notices(struct plait_switch *sw);
 /* Sends home who waits in plait_switch_poll: before the switch goes. */
 void plait_switch_end_polls(struct plait_switch *sw);
 /* Drops what waits in queues and loops: before the program goes. */

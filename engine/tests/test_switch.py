@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import select
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,18 @@ def test_the_last_digest_of_a_packet_is_sent(switch: engine.Switch) -> None:
     switch.inject(2, frame(9))
     digests = [e for e in switch.poll_events() if isinstance(e, engine.Digest)]
     assert digests == [engine.Digest(1, mac(1))]
+
+
+def test_events_come_in_portions_and_end_with_their_program(switch: engine.Switch, echo: Path) -> None:
+    program(switch, 9, DIGEST, port(1))
+    for _ in range(5):
+        switch.inject(2, frame(9))
+    assert len(switch.poll_events(at_most=4)) == 4
+    assert select.select([switch.event_fd], [], [], 0)[0]
+    switch.load(echo)  # a digest of the old program could not be read with the new one's schema
+    assert not select.select([switch.event_fd], [], [], 0)[0]
+    assert switch.poll_events() == []
+    assert switch.stats()["drops_event"] == 6
 
 
 @pytest.mark.parametrize(("action", "loops"), [(RESUBMIT, 3), (RECIRCULATE, 4)])
@@ -211,6 +225,31 @@ def test_port_0_is_no_cpu_port_where_there_is_none(fabric: engine.Fabric, echo: 
     fabric.run()
     (event,) = without.poll_events()
     assert event == engine.Sent(0, event.frame)
+
+
+def test_no_packet_is_lost_uncounted(switch: engine.Switch, fabric: engine.Fabric) -> None:
+    """Every action, few queue places, slow ports, a reload: what came or was copied was sent, dropped or waits."""
+    draw = random.Random(1)
+    switch.set_queue(1, rate_bps=10**6, depth_packets=3)
+    switch.multicast_set(7, [(1, 0), (2, 1), (400, 2)])
+    switch.clone_session_set(7, [(1, 8), (510, 9)])
+    params = {FORWARD: port(1), DROP: b"", MULTICAST: number(7), EGRESS_DROP: port(1), PRIORITY: port(1) + number(2)}
+    for action in (CLONE_I2E, CLONE_E2E):
+        params[action] = port(2) + number(7)
+    for action in (RESUBMIT, RECIRCULATE):
+        params[action] = port(1) + number(2)
+    for destination, action in enumerate(params):
+        program(switch, destination, action, params[action])
+    for _ in range(3000):
+        switch.inject(draw.randrange(512), frame(draw.randrange(len(params) + 1), size=draw.randrange(14, 200)))
+        fabric.run_until(fabric.now_ns + draw.randrange(200_000))
+        stats = switch.stats()
+        ports = [switch.port_stats(number) for number in (1, 2, 3, 4, 510)]
+        out = sum(each["sent_packets"] + each["drops_queue"] for each in ports)
+        dropped = sum(count for name, count in stats.items() if name.startswith("drops_") and name != "drops_event")
+        assert stats["received"] + stats["copies"] == out + dropped + fabric.packets_alive
+    assert stats["copies"] > 500 and all(stats[f"drops_{cause}"] for cause in ("ingress", "egress", "no_port"))
+    assert ports[0]["drops_queue"] > 0
 
 
 def test_programs_and_ports_are_checked(fabric: engine.Fabric, switch: engine.Switch, tmp_path: Path) -> None:

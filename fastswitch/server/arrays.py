@@ -9,6 +9,8 @@ from fastswitch.server.engine_api import EngineSwitch
 from fastswitch.server.errors import invalid_argument, out_of_range, unimplemented
 from fastswitch.server.schema import Array
 
+_MAX_COUNT = (1 << 63) - 1
+
 
 def check_meter_config(config: p4r.MeterConfig, meter_type: int) -> None:
     """INVALID_ARGUMENT unless the configuration is one its meter type allows."""
@@ -31,6 +33,11 @@ def cell_of(schema: Array, size: int, index: p4r.Index) -> int:
     if index.index >= size:
         out_of_range(f"'{schema.name}': index {index.index} is not below its size {size}")
     return index.index
+
+
+def counter_data(packets: int, bytes_: int) -> p4r.CounterData:
+    """A counter as a message, whose integers are signed: beyond them it shows the most they hold."""
+    return p4r.CounterData(packet_count=min(packets, _MAX_COUNT), byte_count=min(bytes_, _MAX_COUNT))
 
 
 class CounterArray:
@@ -62,7 +69,7 @@ class CounterArray:
         else:
             values = self._engine.counter_read_all(self._index)
         for cell, (packets, bytes_) in zip(cells, values, strict=True):
-            data = p4r.CounterData(byte_count=bytes_, packet_count=packets)
+            data = counter_data(packets, bytes_)
             yield p4r.CounterEntry(counter_id=self.schema.id, index=p4r.Index(index=cell), data=data)
 
     def _cells(self, request: p4r.CounterEntry) -> range:

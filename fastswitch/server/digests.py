@@ -10,6 +10,7 @@ from fastswitch.server.schema import Digest
 
 _MAX_CACHED = 100_000  # samples; a controller that never acknowledges must not fill the memory
 _MAX_LIST = 1_000  # samples in one list if the controller sets no limit
+_MAX_BUFFER = 10_000  # samples in one list whatever the controller sets
 
 
 class DigestState:
@@ -59,7 +60,7 @@ class DigestState:
         if not self._buffer:
             self._buffer_since = now
         self._buffer[data] = None
-        limit = config.max_list_size or _MAX_LIST
+        limit = min(config.max_list_size or _MAX_LIST, _MAX_BUFFER)
         if config.max_timeout_ns == 0 or len(self._buffer) >= limit:
             return self._flush(now)
         return None

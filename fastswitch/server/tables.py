@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from finsy.proto import p4r
 
 from engine import TableFull
-from fastswitch.server.arrays import check_meter_config
+from fastswitch.server.arrays import check_meter_config, counter_data
 from fastswitch.server.engine_api import EngineSwitch, Target
 from fastswitch.server.errors import (
     P4RuntimeError,
@@ -161,7 +161,7 @@ class TableState:
         if entry is self.default or self._index < 0:
             return p4r.CounterData()
         packets, bytes_ = self._engine.entry_counter(self._index, entry.handle)
-        return p4r.CounterData(byte_count=bytes_, packet_count=packets)
+        return counter_data(packets, bytes_)
 
     def write_counter(self, entry: Entry, data: p4r.CounterData) -> None:
         """Set the direct counter of an entry."""

@@ -157,6 +157,10 @@ BAD_FABRICS = [
     (fabric(seed=-1), "seed: -1 is not within 0"),
     (fabric(control=5), "control: must be a string, not 5"),
     (fabric(control="/" * 108), "control: the path of a Unix socket has 1 to 107 bytes"),
+    (fabric(control="/x\ud800"), "control: '/x.+ud800' has characters that cannot be printed"),
+    (changed("links", loss=10**400), r"links\[0\].loss: the number is too large"),
+    (changed("switches", grpc_addr="127.0.0.1:\u00b2"), "is not HOST:PORT"),
+    (changed("switches", program="a\0b"), r"switches\[0\].program: .* cannot be printed"),
     (without("switches", "device_id"), r"switches\[0\].device_id: the field is missing"),
     (
         changed("switches", device_id=2),

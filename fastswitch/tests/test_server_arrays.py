@@ -42,6 +42,14 @@ def test_counters(state, n):
     )  # no data: nothing
 
 
+def test_a_counter_beyond_the_protocol_is_readable(state, n):
+    most = p4r.CounterData(byte_count=2**63 - 1, packet_count=2**63 - 1)
+    written = p4r.CounterEntry(counter_id=n.ids["port_counter"], index=cell(3), data=most)
+    state.write(update(MODIFY, counter_entry=written))
+    state.engine.counters[engine_index("counters", "port_counter"), 3] = (2**63, 2**64 - 1)  # packets came
+    assert read(state, counter_entry=p4r.CounterEntry(counter_id=n.ids["port_counter"], index=cell(3))) == [written]
+
+
 def test_indexed_entities_refuse(state, n):
     meter = p4r.MeterEntry(meter_id=n.ids["port_meter"])
     register = p4r.RegisterEntry(register_id=n.ids["words"])

@@ -74,6 +74,14 @@ def test_syntax_errors_recover(errors_of: Callable[[str], str]) -> None:
             "'implementation' needs a @name",
         ),
         ({"ingress": "exit; bit<8> x = 8w1 / 0;"}, ""),
+        (
+            {
+                "declarations": "struct s0 { bit<8> a; } "
+                + " ".join(f"struct s{i} {{ s{i - 1} a; s{i - 1} b; s{i - 1} c; s{i - 1} d; }}" for i in range(1, 14)),
+                "ingress": "s13 x;",
+            },
+            "more than 100000 fields",
+        ),
     ],
 )
 def test_messages(parts: dict[str, str], message: str, compile_parts) -> None:
