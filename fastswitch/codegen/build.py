@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -116,16 +117,16 @@ def _compile(cc: str, text: str, target: Path, sanitize: bool) -> None:
 
 def _run(cc: str, flags: list[str], source: Path, product: Path) -> str:
     """Compiles; returns the first complaint, or an empty text."""
-    try:
-        done = subprocess.run(
-            [cc, *flags, "-o", str(product), str(source)],
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ProgramError("document", f"compiling takes more than {COMPILE_SECONDS} s") from None
-    if done.returncode == 0:
+    command = [cc, *flags, "-o", str(product), str(source)]
+    # A group of its own, so that a compilation without end takes the driver's children with it.
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        try:
+            _, complaints = child.communicate(timeout=COMPILE_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise ProgramError("document", f"compiling takes more than {COMPILE_SECONDS} s") from None
+    if child.returncode == 0:
         return ""
-    return next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)[-300:] or "no reason given"
+    return next((line for line in complaints.splitlines() if "error" in line), complaints)[-300:] or "no reason given"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,23 @@ def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(ProgramError, match="C compiler: none found"):
         compile_json(program(H), tmp_path)
+
+
+def test_a_compilation_without_end_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cc = tmp_path / "cc"
+    cc.write_text(f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/child\nwait\n")
+    cc.chmod(0o755)
+    monkeypatch.setattr(build, "compiler", lambda: str(cc))
+    monkeypatch.setattr(build, "_environment_hash", lambda cc: b"")
+    monkeypatch.setattr(build, "COMPILE_SECONDS", 1)
+    with pytest.raises(ProgramError, match="compiling takes more than 1 s"):
+        compile_json(program(H), tmp_path / "cache")
+    child = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
+    for _ in range(100):
+        if not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    pytest.fail("the compiler's child lives on")
 
 
 def test_initial_state() -> None:
