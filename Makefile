@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PLAIT := .venv/bin/plait
 
-.PHONY: help setup demo test lint bench fuzz wire clean distclean
+.PHONY: help setup demo test lint bench wire clean distclean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

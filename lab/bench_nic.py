@@ -3,6 +3,7 @@
 from typing import Any
 
 from ebpf import bench
+from lab.doctor import require_laboratory
 
 _CASES = {
     "in_order": "in order, placed",
@@ -13,6 +14,7 @@ _CASES = {
 
 def run() -> dict[str, Any]:
     """{"empty_ns", "transports": {name: {"in_order_ns", "out_of_order_ns"}}}: see ebpf.bench for what they include."""
+    require_laboratory()
     return bench.run()
 
 

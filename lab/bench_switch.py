@@ -31,6 +31,7 @@ from fastswitch.server.program import ProgramStore
 from lab import bench_frames
 from lab.compiling import CompiledProgram, compile_program
 from lab.config import DEFAULT_PROGRAM
+from lab.doctor import require_laboratory
 from lab.errors import MissingFeatureError, PlaitError
 from mininet_topos.fattree import fattree
 from mininet_topos.system import ip_batch
@@ -48,6 +49,7 @@ def run(seconds: float, talk: Callable[[str], None]) -> dict[str, Any]:
     Packets a second that reached the sink; BMv2's are None where it is not on PATH. `seconds` is the time of each
     measurement of each round. MissingFeatureError where no network namespace can be made.
     """
+    require_laboratory()
     with tempfile.TemporaryDirectory(prefix="plait-bench-") as folder:
         program = compile_program(DEFAULT_PROGRAM, "plait", Path(folder))
         talk("memory links, virtual time …")

@@ -38,7 +38,7 @@ LinksOption = Annotated[
 RateOption = Annotated[str, typer.Option(help="Rate of every link, such as 100M or 1G (bits per second).")]
 DelayOption = Annotated[str, typer.Option(help="One-way delay of every link, such as 50us.")]
 LossOption = Annotated[float, typer.Option(min=0.0, max=0.9, help="Probability that a link loses a packet.")]
-SeedOption = Annotated[int, typer.Option(help="Seed of hashes and losses.")]
+SeedOption = Annotated[int, typer.Option(min=0, max=2**64 - 1, help="Seed of hashes and losses.")]
 ProgramOption = Annotated[Path | None, typer.Option(help="P4 program of the switches.  [default: p4src/ecmp.p4]")]
 
 
@@ -110,16 +110,17 @@ def launch(
     target: TargetOption = "plait",
     program: ProgramOption = None,
     seed: SeedOption = 1,
-    nic_memory: Annotated[int, typer.Option(help="Memory for RDMA regions, MB, all hosts together.")] = 256,
+    nic_memory: Annotated[
+        int, typer.Option(min=1, max=10**6, help="Memory for RDMA regions, MB, all hosts together.")
+    ] = 256,
 ) -> None:
     """Brings a laboratory up and opens Mininet's command line on it.
 
     Example: plait launch fattree --k 4
     """
-    from mininet.cli import CLI
-
     from lab.config import LabConfig
     from lab.emulation import Emulation
+    from lab.prompt import Prompt
     from mininet_topos.topology import interface_name
 
     config = LabConfig.from_options(
@@ -130,7 +131,7 @@ def launch(
         first = lab.topology.host_port(lab.topology.hosts[0].name)
         interface = interface_name(first.node.name, first.node_port)
         talk(f"from another terminal: plait table list s1, plait shell s1, tcpdump -ni {interface}; `exit` ends it all")
-        CLI(lab.network)
+        Prompt(lab, talk)
 
 
 @app.command(rich_help_panel=LOOK)
@@ -193,7 +194,7 @@ def switch(context: typer.Context) -> None:
 
 @bench.command("switch")
 def bench_switch(
-    seconds: Annotated[float, typer.Option(help="Time of each measurement.")] = 3.0,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Time of each measurement.")] = 3.0,
     as_json: JsonOption = False,
 ) -> None:
     """The ECMP program over veth against a bare forwarder, and over memory links."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastswitch.control import ControlError
 from lab.config import LabConfig
 from lab.emulation import Emulation
 from lab.errors import PlaitError, UsageError
@@ -18,7 +19,10 @@ from lab.paths import edges_of_flow, paths_taken
 from lab.results import LinkRecord, TransferRecord
 from mininet_topos.topology import Topology
 from rdma.protocol import MESSAGE_MAX
-from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, Write
+from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, VerbsError, Write
+
+# How often the laboratory's processes are looked after while transfers run.
+_LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ def pod_pairs(topology: Topology) -> list[tuple[str, str]]:
 def read_source(path: Path) -> mmap.mmap:
     """The file's bytes, mapped: any size, without a copy in this process."""
     try:
+        if path.is_fifo():  # which would wait for somebody to write
+            raise UsageError(f"--file {path} is a pipe, whose bytes can be read only once.")
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise UsageError(f"--file {path} is empty: there is nothing to send.")
@@ -132,7 +138,7 @@ def _record(transfer: _Transfer, lab: Emulation, flows: Any, expected: str) -> T
     )
 
 
-def _run_all(transfers: Sequence[_Transfer], timeout_s: float) -> float:
+def _run_all(lab: Emulation, transfers: Sequence[_Transfer], timeout_s: float) -> float:
     """Posts all transfers and waits for all; returns seconds from the first post to the last completion."""
     started_ns = time.monotonic_ns()
     for transfer in transfers:
@@ -140,8 +146,10 @@ def _run_all(transfers: Sequence[_Transfer], timeout_s: float) -> float:
     waiting = {transfer.completions.fileno(): transfer for transfer in transfers}
     while waiting:
         left = timeout_s - (time.monotonic_ns() - started_ns) / 1e9
-        ready, _, _ = select.select(list(waiting), [], [], max(0.0, left))
-        if not ready:
+        ready, _, _ = select.select(list(waiting), [], [], min(_LOOK_S, max(0.0, left)))
+        if not ready and (fault := lab.fault()):
+            raise PlaitError(fault)
+        if not ready and left <= 0:
             late = ", ".join(f"{transfer.src} -> {transfer.dst}" for transfer in waiting.values())
             raise PlaitError(f"not complete after {timeout_s:.0f} s: {late}.")
         for descriptor in ready:
@@ -156,19 +164,26 @@ def _run_all(transfers: Sequence[_Transfer], timeout_s: float) -> float:
 def run(lab: Emulation, pairs: Sequence[tuple[str, str]], data: mmap.mmap, timeout_s: float) -> DemoResult:
     """Runs all transfers at once on a laboratory that is up.
 
-    PlaitError if a WRITE fails or takes longer than timeout_s.
+    PlaitError if a WRITE fails or takes longer than timeout_s, or a process of the laboratory ends.
     """
     expected = hashlib.sha256(data).hexdigest()
-    devices = {host: Device.open(lab.verbs_socket(host)) for pair in pairs for host in pair}
+    devices: dict[str, Device] = {}
     try:
+        for host in dict.fromkeys(host for pair in pairs for host in pair):
+            devices[host] = Device.open(lab.verbs_socket(host))
         transfers = [_prepare(lab, devices, src, dst, data) for src, dst in pairs]
         before = lab.link_counters()
-        seconds = _run_all(transfers, timeout_s)
+        seconds = _run_all(lab, transfers, timeout_s)
         links = lab.link_records(before, seconds)
         flows = lab.flows()
         records = [_record(transfer, lab, flows, expected) for transfer in transfers]
         events = {host: device.counters() for host, device in devices.items()}
         return DemoResult(records, links, seconds, events)
+    except (PlaitError, VerbsError, ControlError) as error:
+        # If a process has ended, that is the reason, and the error its consequence.
+        # A dying process closes its sockets before it counts as ended.
+        time.sleep(_LOOK_S)
+        raise PlaitError(lab.fault() or str(error)) from error
     finally:
         for device in devices.values():
             device.close()

@@ -30,6 +30,8 @@ from rdma.verbs import QueuePair
 _BMV2_PROGRAMS = ("simple_switch_grpc", "p4c-bm2-ss")
 _PLAIT_SWITCH = (sys.executable, "-m", "fastswitch.daemon", "--die-with-parent")
 
+_INTERRUPTED = "interrupted; everything was removed"
+
 # What the transports send before headers; IBTA's path MTUs are powers of two, and this one fits Ethernet's 1,500.
 PATH_MTU_BYTES = 1024
 
@@ -58,6 +60,13 @@ class Emulation:
     # --- up and down ---
 
     def __enter__(self) -> "Emulation":
+        try:
+            return self._enter()
+        except KeyboardInterrupt:
+            self._talk(_INTERRUPTED)
+            raise
+
+    def _enter(self) -> "Emulation":
         require_laboratory()
         if self.config.target == "bmv2":
             _require_bmv2()
@@ -78,12 +87,16 @@ class Emulation:
             self._stack = stack.pop_all()
         return self
 
+    def fault(self) -> str:
+        """Which process of the laboratory has ended, how, and the end of its log; "" while all run."""
+        return self.network.runner.fault() or self._nic.fault()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
         if kind is KeyboardInterrupt:
-            self._talk("interrupted; everything was removed")
+            self._talk(_INTERRUPTED)
 
     def _bring_up(self, stack: ExitStack, text: compiling.CompiledText) -> None:
         config, started = self.config, time.monotonic()

@@ -9,7 +9,7 @@ from types import TracebackType
 from controller.defaults import RUN_DIR
 from lab.errors import PlaitError
 from mininet_topos.network import LabNetwork
-from mininet_topos.system import end_children, lab_environment, last_lines, start_child
+from mininet_topos.system import end_children, fault, lab_environment, last_lines, start_child
 
 _START_TIMEOUT_S = 60.0
 _POLL_S = 0.01
@@ -46,6 +46,10 @@ class NicDaemon:
             if self._child.poll() is not None or time.monotonic() > deadline:
                 raise PlaitError(f"the XDP NICs did not come up:\n{last_lines(self._log)}")
             time.sleep(_POLL_S)
+
+    def fault(self) -> str:
+        """That the daemon has ended, how, and the end of its log; "" while it runs."""
+        return fault("the NIC daemon", self._child, self._log) if self._child is not None else ""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,7 +1,6 @@
 """`plait table …`: tables of a switch of the running laboratory, over P4Runtime.
 
 Values are written as people write them: `10.0.0.0/24`, `02:00:00:00:00:01`, `1..5`, `0x800&&&0xff00`, `7`.
-Options (`--priority`, `--json`) stand before the switch.
 """
 
 import asyncio

@@ -27,6 +27,7 @@ from mininet_topos.system import (
     NetworkError,
     ask_to_end,
     end_children,
+    fault,
     lab_environment,
     last_lines,
     start_child,
@@ -80,6 +81,7 @@ class Switches(ABC):
         self.run_dir = run_dir
         self.environment = lab_environment(lab)
         self.children: list[Child] = []
+        self._logs: list[tuple[str, Path]] = []  # what each child is, and where its output goes
 
     @property
     def control_socket(self) -> Path | None:
@@ -90,6 +92,11 @@ class Switches(ABC):
     def start(self, timeout_s: float) -> None:
         """Starts all switches and returns when all answer; NetworkError with the log's end if one does not."""
 
+    def fault(self) -> str:
+        """Which switch process has ended although it should run, how, and the end of its log; "" while all run."""
+        watched = zip(self._logs, self.children, strict=True)
+        return next(filter(None, (fault(what, child, log) for (what, log), child in watched)), "")
+
     def stop_soon(self) -> None:
         """Asks all switches to end, without waiting."""
         ask_to_end(self.children)
@@ -98,11 +105,18 @@ class Switches(ABC):
         """Ends all switches; does nothing if none runs."""
         end_children(self.children)
         self.children.clear()
+        self._logs.clear()
+
+    def _start(self, what: str, arguments: Sequence[str], log: Path) -> Child:
+        child = start_child(arguments, log, self.environment)
+        self.children.append(child)
+        self._logs.append((what, log))
+        return child
 
     def _await(self, what: str, ready: Callable[[], bool], child: Child, log: Path, end: float) -> None:
         while True:
-            if child.poll() is not None:
-                raise NetworkError(f"{what} ended with code {child.returncode} while starting:\n{last_lines(log)}")
+            if reason := fault(what, child, log, " while starting"):
+                raise NetworkError(reason)
             if ready():
                 return
             if time.monotonic() > end:
@@ -164,8 +178,7 @@ class PlaitSwitches(Switches):
         end = time.monotonic() + timeout_s
         config, log = self.run_dir / "fabric.json", self.run_dir / "fabric.log"
         config.write_text(json.dumps(self.config(), indent=1))
-        child = start_child([*self.command, "--fabric", str(config)], log, self.environment)
-        self.children.append(child)
+        child = self._start("plait-switch", [*self.command, "--fabric", str(config)], log)
         # Its one line on stdout may come between lines of its log.
         self._await("plait-switch", lambda: "ready" in log.read_text(errors="replace").splitlines(), child, log, end)
 
@@ -236,7 +249,7 @@ class Bmv2Switches(Switches):
         logs = [self.run_dir / f"{target.name}.log" for target in self.targets]
         known = _options(self.command)
         for index, log in enumerate(logs):
-            self.children.append(start_child(self.arguments(index, known), log, self.environment))
+            self._start(f"BMv2 of {self.targets[index].name}", self.arguments(index, known), log)
         for target, child, log in zip(self.targets, self.children, logs, strict=True):
             self._await(f"BMv2 of {target.name}", partial(_listens, target.address), child, log, end)
 

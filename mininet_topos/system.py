@@ -146,6 +146,15 @@ def last_lines(path: Path, count: int = 20) -> str:
         return ""
 
 
+def fault(what: str, child: Child, log: Path, when: str = "") -> str:
+    """Says that a process that should run has ended, and how, with the end of its log; "" while it runs."""
+    code = child.poll()
+    if code is None:
+        return ""
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    return f"{what} {how}{when}:\n{last_lines(log)}".removesuffix(":\n")
+
+
 def start_child(arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> Child:
     """Starts a process in a group of its own, so that the terminal's Ctrl-C is ours to handle; output goes to `log`."""
     with log.open("wb") as output:

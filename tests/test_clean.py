@@ -5,8 +5,10 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pexpect
+import pytest
 
 from tests.conftest import PLAIT, ROOT, needs_root, plait
 from tests.leftovers import Snapshot
@@ -88,6 +90,25 @@ def test_kill_9_and_clean() -> None:
     assert result.stdout.startswith(("removed", "nothing was left behind"))
     assert_nothing_new(before)
     assert plait("clean").stdout == "nothing was left behind\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("fastswitch.daemon", "plait-switch"), ("rdma.daemon", "the NIC daemon")]
+)
+def test_a_process_that_is_killed_ends_the_demo_with_its_name(module: str, name: str) -> None:
+    before = Snapshot.take()
+    terminal = pexpect.spawn(
+        PLAIT[0], [*PLAIT[1:], "demo", "--rate", "2M", "--k", "2"], cwd=str(ROOT), encoding="utf-8", timeout=20
+    )
+    terminal.expect("sending")
+    children = Path("/proc", str(terminal.pid), "task", str(terminal.pid), "children").read_text().split()
+    (victim,) = (int(pid) for pid in children if module.encode() in Path("/proc", pid, "cmdline").read_bytes())
+    os.kill(victim, signal.SIGKILL)
+    terminal.expect(f"plait: {name} was ended by SIGKILL")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 1
+    assert_nothing_new(before)
 
 
 def test_two_laboratories_do_not_collide() -> None:
