@@ -1,7 +1,7 @@
 """How long the XDP RNIC takes for a packet: `python -m ebpf.bench`.
 
 BPF_PROG_RUN gives the mean time of many repetitions in the kernel, without interface and driver: `empty_ns` for an
-empty XDP program, and the others, in the same run, for the whole of ours.  For packets that change the queue pair, every
+empty XDP program, the others, in the same run, for the whole of ours.  For packets that change the queue pair, every
 repetition starts from the same state; putting it back is measured apart and taken off (see the end of rnic_xdp.c).
 Packets carry 1,024 bytes; `in_order_ns` includes placing them, `acknowledged_ns` the ACK too.
 """

@@ -34,7 +34,7 @@ from lab.config import DEFAULT_PROGRAM
 from lab.doctor import require_laboratory
 from lab.errors import MissingFeatureError, PlaitError
 from mininet_topos.fattree import fattree
-from mininet_topos.system import ip_batch
+from mininet_topos.system import ip_batch, isolated
 from mininet_topos.topology import Link, Node, Topology
 
 _ROUNDS = 3
@@ -56,7 +56,7 @@ def run(seconds: float, talk: Callable[[str], None]) -> dict[str, Any]:
         memory = {"packet_hops_per_s": _memory_hops(program)}
         talk(f"veth, {_ROUNDS} rounds of {seconds:g} s each …")
         # In a namespace that ends with its process, so that nothing can stay behind.
-        command = ["unshare", "--net", sys.executable, "-m", "lab.bench_switch", str(seconds), folder]
+        command = isolated([sys.executable, "-m", "lab.bench_switch", str(seconds), folder])
         child = subprocess.run(command, capture_output=True, text=True, check=False)
         if child.returncode != 0:
             reason = child.stderr.strip().splitlines()[-1:] or ["no message"]

@@ -248,8 +248,10 @@ def clean() -> None:
 
 def main() -> None:
     from controller.errors import ControllerError
+    from fastswitch.control import ControlError
     from mininet_topos.topology import TopologyError
     from p4front import CompileError
+    from rdma.verbs import VerbsError
 
     try:
         app()
@@ -262,6 +264,9 @@ def main() -> None:
     except (TopologyError, ControllerError) as error:
         talk(f"plait: {error}")
         sys.exit(UsageError.exit_code)
+    except (ControlError, VerbsError) as error:
+        talk(f"plait: {error}")
+        sys.exit(PlaitError.exit_code)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from lab.config import LabConfig
 from lab.emulation import Emulation
 from lab.errors import PlaitError, UsageError
 from lab.paths import edges_of_flow, paths_taken
-from lab.results import LinkRecord, TransferRecord
+from lab.results import LinkRecord, PortRecord, TransferRecord
 from mininet_topos.topology import Topology
 from rdma.protocol import MESSAGE_MAX
 from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, VerbsError, Write
@@ -29,6 +29,7 @@ _LOOK_S = 0.5
 class DemoResult:
     transfers: list[TransferRecord]
     links: list[LinkRecord]
+    ports: list[PortRecord]
     seconds: float  # from the first post to the last completion
     nic_events: dict[str, dict[str, int]]  # host -> name of nic_event_t -> frames
 
@@ -178,7 +179,7 @@ def run(lab: Emulation, pairs: Sequence[tuple[str, str]], data: mmap.mmap, timeo
         flows = lab.flows()
         records = [_record(transfer, lab, flows, expected) for transfer in transfers]
         events = {host: device.counters() for host, device in devices.items()}
-        return DemoResult(records, links, seconds, events)
+        return DemoResult(records, links, lab.port_records(), seconds, events)
     except (PlaitError, VerbsError, ControlError) as error:
         # If a process has ended, that is the reason, and the error its consequence.
         # A dying process closes its sockets before it counts as ended.

@@ -51,13 +51,19 @@ def run_and_report(
     topology = config.topology()
     pairs = demo.pod_pairs(topology)
     config = config.with_memory(demo.memory_bytes(config, len(pairs), len(data)))
+    results.check_base(base)
     patience_s = 60 + 40 * 8 * len(data) * len(pairs) / config.rate_bps
     with Emulation(config, talk) as lab:
         folder = results.new_folder("demo", base)
-        captured = lab.capture_host_and_core(pairs[0][0], folder)
-        talk(f"sending {path} ({units.format_bytes(len(data))}): {', '.join(f'{a} -> {b}' for a, b in pairs)}")
-        result = demo.run(lab, pairs, data, patience_s)
-        lab.stop_captures()
+        try:
+            captured = lab.capture_host_and_core(pairs[0][0], folder)
+            talk(f"sending {path} ({units.format_bytes(len(data))}): {', '.join(f'{a} -> {b}' for a, b in pairs)}")
+            result = demo.run(lab, pairs, data, patience_s)
+            lab.stop_captures()
+        except BaseException as error:
+            # What was captured until then stays, with the reason beside it.
+            (folder / "error.txt").write_text(f"{type(error).__name__}: {error}\n")
+            raise
     _write(folder, config, path, result, lab, captured, dict(pairs))
     return result, folder
 
@@ -75,6 +81,7 @@ def _write(
         "topology": lab.topology.name,
         "file": str(file),
         **config.describe(),
+        **lab.transport(),
         **results.versions(),
     }
     (folder / "config.json").write_text(json.dumps(configuration, indent=1) + "\n")
@@ -93,6 +100,7 @@ def _write(
     )
     results.write_csv(folder / "transfers.csv", result.transfers)
     results.write_csv(folder / "links.csv", result.links)
+    results.write_csv(folder / "ports.csv", result.ports)
     results.write_units(folder)
     load = {(link.source, link.destination): link.load for link in result.links}
     busier = {ends: max(share, load.get(ends[::-1], 0.0)) for ends, share in load.items()}
@@ -100,9 +108,7 @@ def _write(
     for index, (source, destination) in enumerate(pairs.items()):
         colour[source] = _END_COLOURS[index % len(_END_COLOURS)]
         colour.setdefault(destination, colour[source])
-    title = (
-        f"{lab.topology.name}: {len(pairs)} RDMA WRITEs at once, {units.format_rate(config.rate_bps)} links"
-    )
+    title = f"{lab.topology.name}: {len(pairs)} RDMA WRITEs at once, {units.format_rate(config.rate_bps)} links"
     draw(lab.topology, busier, folder / "topology.png", title=title, highlight=colour)
     write_report(
         folder / "report.html",
@@ -114,6 +120,7 @@ def _write(
         files={
             "transfers.csv": "one row a transfer; units in units.json",
             "links.csv": "one row a link direction, over the time of the transfers",
+            "ports.csv": "the P4 program's counters of every port, read over P4Runtime",
             **captured,
             "config.json": "everything that was set, with versions and seed",
             "topology.json": "nodes, ports, addresses, links",

@@ -1,6 +1,7 @@
 """A laboratory in real time: Mininet fabric, P4 switches, controller and NICs, up on entry and gone on exit."""
 
 import asyncio
+import dataclasses
 import random
 import shutil
 import signal
@@ -13,7 +14,9 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from controller.control import InstallReport, Program, install
+from controller.counters import read_port_counters
 from controller.routes import EcmpPolicy
+from fastswitch.control import ControlError
 from lab import clean, compiling, running
 from lab.bmv2_view import Bmv2View
 from lab.config import LabConfig
@@ -22,7 +25,7 @@ from lab.errors import MissingFeatureError, PlaitError
 from lab.fabric_view import FabricView
 from lab.nic_daemon import NicDaemon
 from lab.plait_view import PlaitView
-from lab.results import LinkRecord
+from lab.results import LinkRecord, PortRecord
 from mininet_topos.network import LabNetwork
 from mininet_topos.system import NetworkError
 from rdma.verbs import QueuePair
@@ -81,7 +84,7 @@ class Emulation:
                 self._talk(f"a killed laboratory was found: {removed}")
             try:
                 self._bring_up(stack, text)
-            except NetworkError as error:
+            except (NetworkError, ControlError) as error:
                 raise PlaitError(f"the network could not be brought up: {error}") from error
             # Everything is up: from now on __exit__ takes it down.
             self._stack = stack.pop_all()
@@ -186,6 +189,15 @@ class Emulation:
         frame = PATH_MTU_BYTES + 62
         return max(16, 2 * self.topology.bdp_bytes(src, dst, frame) // frame)
 
+    def transport(self) -> dict[str, object]:
+        """What the hosts' NICs run, for results."""
+        return {
+            "transport": NicDaemon.TRANSPORT,
+            "path_mtu_bytes": PATH_MTU_BYTES,
+            "rtt_ns": self._rtt_ns(),
+            "window": "fixed, two bandwidth-delay products of the pair's path",
+        }
+
     def link_counters(self) -> Mapping[tuple[str, str], Mapping[str, int]]:
         return self._view.counters()
 
@@ -213,6 +225,15 @@ class Emulation:
                 )
             )
         return records
+
+    def port_records(self) -> list[PortRecord]:
+        """The P4 program's own counters of every port that saw a packet."""
+        counters = asyncio.run(read_port_counters(self.network.targets))
+        return [
+            PortRecord(switch, port, **dataclasses.asdict(counted))
+            for switch, ports in counters.items()
+            for port, counted in ports.items()
+        ]
 
     def flows(self) -> Any:
         """What each link direction carried of each flow since the laboratory began: see `FabricView.flows`."""

@@ -18,12 +18,14 @@ _POLL_S = 0.01
 class NicDaemon:
     """Starts on entry without waiting, since compiling takes a while; `await_ready` waits."""
 
+    TRANSPORT = "gbn"
+
     def __init__(self, network: LabNetwork, memory_bytes: int, path_mtu_bytes: int, rtt_ns: int) -> None:
         self._config = {
             "hosts": network.nic_hosts(),
             "memory_bytes": memory_bytes,
             "mtu": path_mtu_bytes,
-            "transport": "gbn",
+            "transport": self.TRANSPORT,
             "rtt_us": max(1, rtt_ns // 1000),
             "run_dir": str(RUN_DIR),
         }

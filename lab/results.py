@@ -50,6 +50,18 @@ class LinkRecord:
     load: float  # share of the rate used while transfers ran
 
 
+@dataclass(frozen=True, slots=True)
+class PortRecord:
+    """What the P4 program counted at a port since it was loaded, read over P4Runtime."""
+
+    switch: str
+    port: int
+    rx_packets: int
+    rx_bytes: int
+    tx_packets: int
+    tx_bytes: int
+
+
 COLUMN_UNITS = {
     "bytes": "bytes",
     "seconds": "s",
@@ -65,6 +77,10 @@ COLUMN_UNITS = {
     "drops_loss": "packets",
     "max_queue_bytes": "bytes",
     "load": "fraction of rate_bps",
+    "rx_packets": "packets",
+    "rx_bytes": "bytes",
+    "tx_packets": "packets",
+    "tx_bytes": "bytes",
 }
 
 
@@ -82,6 +98,14 @@ def new_folder(kind: str, base: Path | None) -> Path:
             raise UsageError(f"cannot make the results folder {folder}: {error.strerror}.") from error
         return folder
     raise UsageError(f"cannot find a free name for the results folder {parent / stem}.")
+
+
+def check_base(base: Path | None) -> None:
+    """UsageError where `new_folder` could not make a folder, without making anything."""
+    parent = (base or Path("out")).absolute()
+    existing = next(path for path in (parent, *parent.parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise UsageError(f"cannot make the results folder in {parent}: {existing} is not a folder that can be written.")
 
 
 def write_csv(path: Path, records: Sequence[Any]) -> None:

@@ -46,10 +46,3 @@ def format_rate(bps: float) -> str:
             return f"{bps:.1f} {unit}"
         bps /= 1000
     raise AssertionError("unreachable")
-
-
-def format_time(ns: int) -> str:
-    for unit, scale in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if ns >= scale:
-            return f"{ns / scale:g} {unit}"
-    return f"{ns} ns"

@@ -152,7 +152,14 @@ def fault(what: str, child: Child, log: Path, when: str = "") -> str:
     if code is None:
         return ""
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    return f"{what} {how}{when}:\n{last_lines(log)}".removesuffix(":\n")
+    # What it said while it was well is no reason.
+    reason = "\n".join(line for line in last_lines(log).splitlines() if line != "ready")
+    return f"{what} {how}{when}:\n{reason}".removesuffix(":\n")
+
+
+def isolated(command: Sequence[str]) -> list[str]:
+    """The command in network, mount and process namespaces of its own, all of which end with it, children included."""
+    return ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *command]
 
 
 def start_child(arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> Child:

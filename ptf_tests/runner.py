@@ -21,7 +21,7 @@ from controller.control import InstallReport, Program, install_entries
 from controller.targets import Target
 from lab.compiling import compile_program
 from lab.results import ROOT
-from mininet_topos.system import disable_ipv6, disable_offloads, end_children, ip_batch, lab_environment, start_child
+from mininet_topos.system import disable_ipv6, disable_offloads, end_children, ip_batch, isolated, start_child
 
 PORTS = (1, 2, 3, 4)
 COMMANDS = {
@@ -65,7 +65,7 @@ def running_switch(target: str, log: Path) -> Iterator[None]:
     flags = ["--device-id", str(TARGET.device_id), "--no-p4"]
     flags += [word for port in PORTS for word in ("-i", f"{port}@sw{port}")]
     flags += ["--", "--grpc-server-addr", TARGET.address]
-    switch = start_child([*COMMANDS[target], *flags], log, lab_environment("ptf"))
+    switch = start_child([*COMMANDS[target], *flags], log, os.environ)
     try:
         _await_listener()
         yield
@@ -98,7 +98,7 @@ def main() -> int:
     if arguments.inside:
         return _run(arguments.program, arguments.target)
     command = [sys.executable, "-m", "ptf_tests.runner", arguments.program, "--target", arguments.target, "--inside"]
-    return subprocess.run(["unshare", "--net", "--mount", *command], cwd=ROOT, check=False).returncode
+    return subprocess.run(isolated(command), cwd=ROOT, check=False).returncode
 
 
 if __name__ == "__main__":

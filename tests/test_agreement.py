@@ -17,6 +17,7 @@ import pytest
 
 from fastswitch.interpreter import Interpreter
 from lab.compiling import CompiledProgram, compile_program
+from mininet_topos.system import isolated
 from tests import agreement
 from tests.conftest import ROOT, needs_root
 
@@ -41,7 +42,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Compil
 
 
 def through(program: CompiledProgram, target: str, out: Path) -> agreement.Outcome:
-    command = ["unshare", "--net", "--mount", sys.executable, "-m", "tests.agreement", target]
+    command = isolated([sys.executable, "-m", "tests.agreement", target])
     command += [str(program.p4info), str(program.json), str(out)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     log = out.with_suffix(".log")

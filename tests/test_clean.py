@@ -92,9 +92,7 @@ def test_kill_9_and_clean() -> None:
     assert plait("clean").stdout == "nothing was left behind\n"
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [("fastswitch.daemon", "plait-switch"), ("rdma.daemon", "the NIC daemon")]
-)
+@pytest.mark.parametrize(("module", "name"), [("fastswitch.daemon", "plait-switch"), ("rdma.daemon", "the NIC daemon")])
 def test_a_process_that_is_killed_ends_the_demo_with_its_name(module: str, name: str) -> None:
     before = Snapshot.take()
     terminal = pexpect.spawn(

@@ -40,7 +40,7 @@ def test_the_interpreter_crosses_the_fat_tree(tmp_path: Path) -> None:
     assert len(report["transfers"]) == 4  # one a pod
     sources = {transfer["src"] for transfer in report["transfers"]}
     assert len(sources) == 4
-    for name in ("config.json", "transfers.csv", "links.csv", "units.json", "topology.png", "report.html"):
+    for name in ("config.json", "transfers.csv", "links.csv", "ports.csv", "units.json", "topology.png", "report.html"):
         assert (folder / name).stat().st_size > 0, name
     captures = sorted(folder.glob("*.pcap"))
     assert len(captures) == 2
@@ -59,6 +59,18 @@ def test_the_interpreter_crosses_the_fat_tree(tmp_path: Path) -> None:
     for transfer, record in zip(report["transfers"], rows(folder / "transfers.csv"), strict=True):
         host_link = next(row for row in rows(folder / "links.csv") if row["source"] == transfer["src"])
         assert int(host_link["packets"]) >= int(record["packets_sent"])
+    # The P4 program counted what the links carried: its counters and the engine's know nothing of each other.
+    left = {}
+    for row in rows(folder / "ports.csv"):
+        left[row["switch"]] = left.get(row["switch"], 0) + int(row["tx_packets"])
+    carried: dict[str, int] = {}
+    for row in rows(folder / "links.csv"):
+        if row["source"].startswith("s"):
+            carried[row["source"]] = carried.get(row["source"], 0) + int(row["packets"])
+    carried = {name: count for name, count in carried.items() if count}
+    assert carried.keys() == left.keys()
+    # It is read a moment later: what was sent again in vain may still have been under way, a window a transfer at most.
+    assert all(0 <= left[name] - count <= 200 for name, count in carried.items())
 
 
 @pytest.mark.parametrize("arguments", [["--loss", "0.01"], ["--links", "veth", "--k", "2"]])
@@ -99,6 +111,7 @@ def test_bmv2_or_one_sentence_why_not(tmp_path: Path) -> None:
         (["--target", "tofino"], "--target 'tofino': known are plait, bmv2."),
         (["--links", "carrier-pigeon"], "--links 'carrier-pigeon': known are memory, veth."),
         (["--program", "/nonexistent.p4"], "/nonexistent.p4"),
+        (["--out", "/dev/null/x"], "/dev/null is not a folder that can be written."),
     ],
 )
 def test_a_users_mistake_gets_one_clear_line(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -155,8 +155,7 @@ def test_summary_table(tmp_path):
     assert run(path, summary=True) == [
         "flow                             qpn  carries   packets  bytes  first psn  last psn  "
         "retransmitted         out of order",
-        "10.0.0.1:49152 -> 10.0.0.2:4791  17   requests  15       930    1          7         "
-        "7 (1, 2, 3, 4, 5, …)  0",
+        "10.0.0.1:49152 -> 10.0.0.2:4791  17   requests  15       930    1          7         7 (1, 2, 3, 4, 5, …)  0",
     ]
 
 

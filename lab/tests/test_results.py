@@ -9,7 +9,7 @@ from lab import results
 from lab.errors import UsageError
 from lab.picture import draw, positions
 from lab.report import write_report
-from lab.results import LinkRecord, TransferRecord
+from lab.results import LinkRecord, PortRecord, TransferRecord
 from mininet_topos.fattree import fattree
 
 TRANSFER = TransferRecord("h1", "h<8>", 1000, 0.5, 16000.0, 3, 1, True, 0, 4, "s1 s2")
@@ -22,8 +22,8 @@ def test_columns_are_fields_and_each_measure_has_a_unit(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["bytes"] for row in rows] == ["1000", "5"]
     assert list(rows[0]) == [field.name for field in dataclasses.fields(TransferRecord)]
-    names = {"src", "dst", "source", "destination", "route"}
-    columns = {field.name for kind in (TransferRecord, LinkRecord) for field in dataclasses.fields(kind)}
+    names = {"src", "dst", "source", "destination", "route", "switch", "port"}
+    columns = {field.name for kind in (TransferRecord, LinkRecord, PortRecord) for field in dataclasses.fields(kind)}
     assert columns - names == results.COLUMN_UNITS.keys()
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from lab.errors import UsageError
-from lab.units import format_bytes, format_rate, format_time, parse_rate, parse_time
+from lab.units import format_bytes, format_rate, parse_rate, parse_time
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,3 @@ def test_errors_say_what_is_wrong(parse, text: str, message: str) -> None:
 def test_formats() -> None:
     assert format_bytes(6_831_736) == "6.83 MB"
     assert format_rate(94_500_000) == "94.5 Mb/s"
-    assert format_time(50_000) == "50 us"
