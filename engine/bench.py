@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from typing import Any
 from engine._library import check, failure, ffi, lib, new_error, unsigned
 from engine.describe import Match
 from engine.fabric import Fabric, interface_name
+
+
+_LOWEST_PRIORITY = 19  # nice(1)
 
 
 class Stop:
@@ -106,6 +110,13 @@ def bare_forwarding(from_interface: str, if_a: str, if_b: str, sink: str, frame:
 
 def delivered(from_interface: str, sink: str, frame: bytes, seconds: float) -> Rate:
     """Packets that reach `sink` while a source sends into `from_interface`; what lies between runs already."""
-    before, start = received(sink), time.perf_counter()
-    source(from_interface, frame, seconds=seconds)
-    return Rate(received(sink) - before, time.perf_counter() - start)
+    thread = threading.get_native_id()
+    usual = os.getpriority(os.PRIO_PROCESS, thread)
+    # The source takes what CPU the others leave, or it would starve those that need more than one core.
+    os.setpriority(os.PRIO_PROCESS, thread, _LOWEST_PRIORITY)
+    try:
+        before, start = received(sink), time.perf_counter()
+        source(from_interface, frame, seconds=seconds)
+        return Rate(received(sink) - before, time.perf_counter() - start)
+    finally:
+        os.setpriority(os.PRIO_PROCESS, thread, usual)

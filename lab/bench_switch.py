@@ -2,7 +2,8 @@
 
 - veth: source -> veth -> switch -> veth -> sink, against a bare AF_PACKET forwarder with the same batching, and against
   BMv2 where it is on PATH. All contenders run in turn, several rounds, in one network namespace of their own, and
-  each figure is the median of its rounds: compare ratios, not absolute figures.
+  each figure is the median of its rounds: compare ratios, not absolute figures. The source runs at the lowest priority,
+  since it would starve a switch of several threads, such as BMv2, of its cores.
 - memory: a k=4 fat-tree of 20 switches in virtual time, one thread, every host sending to another pod: five switches
   a packet. Median of as many rounds.
 """
@@ -68,7 +69,7 @@ def explain(result: dict[str, Any]) -> str:
     veth, memory = result["veth"], result["memory"]
     lines = [
         f"ecmp.p4, {_FRAME_BYTES}-byte RoCEv2 frames",
-        f"  over veth (median of {_ROUNDS} rounds; source and switch share the machine's cores)",
+        f"  over veth (median of {_ROUNDS} rounds; the source runs beside them at the lowest priority)",
         f"    bare AF_PACKET forwarder {veth['bare_pps']:12,.0f} packets/s",
         f"    plait-switch             {veth['pps']:12,.0f} packets/s = {veth['ratio']:.2f} x bare",
     ]
