@@ -13,7 +13,6 @@ from engine._library import check, failure, ffi, lib, new_error, unsigned
 from engine.describe import Match
 from engine.fabric import Fabric, interface_name
 
-
 _LOWEST_PRIORITY = 19  # nice(1)
 
 
