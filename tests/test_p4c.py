@@ -10,8 +10,8 @@ from tests.conftest import ROOT
 
 PROGRAMS = sorted((ROOT / "p4src").glob("*.p4"))
 
-# p4c gives every table a default action, and its BMv2 back end then warns that tables with members ignore it. Nothing in
-# a program can avoid that: see docs/limitations.md.
+# p4c gives every table a default action, and its BMv2 back end then warns that tables with members ignore it. Nothing
+# in a program can avoid that: see docs/limitations.md.
 _UNAVOIDABLE = "Target does not support default_action for ingress.balance.ipv4_lpm (due to action profiles)"
 
 
