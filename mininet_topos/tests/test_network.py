@@ -121,18 +121,17 @@ class TestUp:
         assert not any(Path("/proc", str(pid)).exists() for pid in pids)
 
     def test_stop_ends_what_outlives_the_hosts_shells(self, tmp_path):
-        net = network(tmp_path)
-        net.start()
-        net["h1"].cmd("setsid nohup sleep 1000 > /dev/null 2>&1 &")
-        stubborn = "import signal, time; signal.signal(15, 1); print('ready', flush=True); time.sleep(1000)"
-        h2 = net["h2"].popen([sys.executable, "-c", stubborn])
-        assert h2.stdout.readline() == b"ready\n"
-        pids = [int(word) for word in net["h1"].cmd("pgrep --ns $$ --nslist net sleep").split()]
-        assert len(pids) == 1
-        net.stop()
-        assert network_namespace(pids[0]) is None  # gone, or a zombie that nobody waits for
-        h2.communicate()
-        assert h2.returncode == -signal.SIGKILL
+        with network(tmp_path) as net:
+            net["h1"].cmd("setsid nohup sleep 1000 > /dev/null 2>&1 &")
+            stubborn = "import signal, time; signal.signal(15, 1); print('ready', flush=True); time.sleep(1000)"
+            h2 = net["h2"].popen([sys.executable, "-c", stubborn])
+            assert h2.stdout.readline() == b"ready\n"
+            pids = [int(word) for word in net["h1"].cmd("pgrep --ns $$ --nslist net sleep").split()]
+            assert len(pids) == 1
+            net.stop()
+            assert network_namespace(pids[0]) is None  # gone, or a zombie that nobody waits for
+            h2.communicate()
+            assert h2.returncode == -signal.SIGKILL
 
     def test_a_host_s_shell_that_was_killed_is_named(self, tmp_path):
         with network(tmp_path) as net:
