@@ -40,7 +40,11 @@ int plait_capture_open(struct plait_capture *capture, const char *path, struct p
         return plait_fail_system(error, code, "capture path %s: %s", path, strerror(code));
     }
     struct pcap_header header = {PCAP_MAGIC_NS, 2, 4, 0, 0, SNAP_LENGTH, LINKTYPE_ETHERNET};
-    fwrite(&header, sizeof header, 1, file);
+    if (fwrite(&header, sizeof header, 1, file) != 1 || fflush(file)) {
+        int code = errno;
+        fclose(file);
+        return plait_fail_system(error, code, "capture path %s: %s", path, strerror(code));
+    }
     capture->file = file;
     capture->failed = 0;
     return 0;
@@ -51,6 +55,15 @@ void plait_capture_write(struct plait_capture *capture, uint64_t time_ns, const 
     struct pcap_record record = {(uint32_t)(time_ns / NS_PER_SECOND), (uint32_t)(time_ns % NS_PER_SECOND), length,
                                  length};
     if (fwrite(&record, sizeof record, 1, capture->file) != 1 || fwrite(frame, length, 1, capture->file) != 1) {
+        capture->failed = errno ? errno : EIO;
+        fclose(capture->file);
+        capture->file = NULL;
+    }
+}
+
+void plait_capture_flush(struct plait_capture *capture)
+{
+    if (capture->file && fflush(capture->file)) {
         capture->failed = errno ? errno : EIO;
         fclose(capture->file);
         capture->file = NULL;

@@ -34,6 +34,8 @@ struct plait_fabric {
     uint64_t hops;        /* runs of an ingress pipeline */
     struct plait_switch *switches;
     struct plait_link *links;
+    bool captures_dirty;          /* in real time: a capture holds packets that are not in its file yet */
+    sim_time captures_flushed_at;
     struct plait_interface *interfaces;
     struct plait_interface *active_interfaces; /* those with something to do in the loop's next turn */
     int epoll_fd, wake_fd;                     /* real time only, else -1 */

@@ -1,5 +1,7 @@
 #include "link.h"
 
+#include "fabric.h"
+
 #include <string.h>
 
 static void arrive(void *context);
@@ -71,9 +73,11 @@ static void arrive(void *context)
     wire->bytes += pkt->packet.length;
     if (wire->flows)
         plait_flows_count(wire->flows, pkt->packet.data, pkt->packet.length);
-    if (link->capture.file)
+    if (link->capture.file) {
         plait_capture_write(&link->capture, wire->events->now + link->capture_epoch_ns, pkt->packet.data,
                             pkt->packet.length);
+        link->fabric->captures_dirty = true;
+    }
     wire->deliver(wire->to, wire->to_port, pkt);
 }
 

@@ -10,9 +10,14 @@
 #include "error.h"
 #include "fabric.h"
 #include "interface.h"
+#include "link.h"
 
 #define EVENTS_PER_TURN 512u /* so that a busy timer cannot keep frames from being read */
 #define POLL_BATCH      64
+
+/* Captures are flushed before a sleep of at least IDLE_NS, and on a busy fabric once an interval. */
+#define IDLE_NS           1000000u
+#define FLUSH_INTERVAL_NS 100000000u
 
 /* Fires what is due. Returns whether more is due already. */
 static bool fire_due(struct plait_fabric *fabric)
@@ -71,6 +76,17 @@ static bool serve_interfaces(struct plait_fabric *fabric)
     return received;
 }
 
+/* Before the loop sleeps for `wait`: who looks at a capture while it runs sees what was carried until then. */
+static void flush_captures(struct plait_fabric *fabric, sim_time now, sim_time wait)
+{
+    if (!fabric->captures_dirty || (wait < IDLE_NS && now - fabric->captures_flushed_at < FLUSH_INTERVAL_NS))
+        return;
+    for (struct plait_link *link = fabric->links; link; link = link->next)
+        plait_capture_flush(&link->capture);
+    fabric->captures_dirty = false;
+    fabric->captures_flushed_at = now;
+}
+
 int plait_fabric_run_real(struct plait_fabric *fabric, struct plait_error *error)
 {
     if (!fabric->real_time)
@@ -91,6 +107,7 @@ int plait_fabric_run_real(struct plait_fabric *fabric, struct plait_error *error
                 wait = NS_PER_SECOND;
             if (next <= clock && fabric->events.size)
                 continue; /* due now: no system call in between */
+            flush_captures(fabric, clock, wait);
             timeout = (struct timespec){(time_t)(wait / NS_PER_SECOND), (long)(wait % NS_PER_SECOND)};
         }
         poll_interfaces(fabric, &timeout);
