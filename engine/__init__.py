@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from engine.errors import EntryExists, InUse, TableFull
     from engine.fabric import Fabric
     from engine.link import Link
-    from engine.switch import Digest, Log, PacketIn, Sent, Switch
+    from engine.switch import Digest, Drained, Log, PacketIn, Sent, Switch
 
 __all__ = [
     "Action",
     "Array",
     "Digest",
+    "Drained",
     "EntryExists",
     "Fabric",
     "InUse",
@@ -42,7 +43,7 @@ _HOMES = {
     "errors": ("EntryExists", "InUse", "TableFull"),
     "fabric": ("Fabric",),
     "link": ("Link",),
-    "switch": ("Digest", "Log", "PacketIn", "Sent", "Switch"),
+    "switch": ("Digest", "Drained", "Log", "PacketIn", "Sent", "Switch"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 assert sorted(_HOME_OF) == __all__

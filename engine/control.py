@@ -180,10 +180,10 @@ class Control:
         """(packets, bytes)"""
         return self._counters(index, cell, 1)[0]
 
-    def counter_read_all(self, index: int) -> list[tuple[int, int]]:
-        """All cells; those far apart are not of the same instant."""
+    def counter_read_all(self, index: int) -> Iterator[tuple[int, int]]:
+        """All cells, read as they are taken; those far apart are not of the same instant."""
         size = self._array_size("counters", index)
-        return [cell for first, count in _chunks(size) for cell in self._counters(index, first, count)]
+        return (cell for first, count in _chunks(size) for cell in self._counters(index, first, count))
 
     def counter_write(self, index: int, cell: int, packets: int, bytes_: int) -> None:
         error = new_error()
@@ -203,10 +203,10 @@ class Control:
         """The cell, big-endian, (width + 7) // 8 bytes."""
         return self._registers(index, cell, 1)[0]
 
-    def register_read_all(self, index: int) -> list[bytes]:
-        """All cells; those far apart are not of the same instant."""
+    def register_read_all(self, index: int) -> Iterator[bytes]:
+        """All cells, read as they are taken; those far apart are not of the same instant."""
         size = lib.plait_control_register_size(self._handle(), unsigned("register", index))
-        return [cell for first, count in _chunks(size) for cell in self._registers(index, first, count)]
+        return (cell for first, count in _chunks(size) for cell in self._registers(index, first, count))
 
     def register_write(self, index: int, cell: int, value: bytes) -> None:
         error = new_error()
@@ -237,6 +237,35 @@ class Control:
         table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
         check(lib.plait_control_entry_meter_clear(self._handle(), table, handle, error), error)
 
+    def meter_counts(self, index: int, cell: int) -> list[tuple[int, int]]:
+        """(packets, bytes) that the meter marked green, yellow and red."""
+        index, cell = unsigned("meter", index), unsigned("meter cell", cell)
+        return self._read_counts(lib.plait_control_meter_counts, index, cell)
+
+    def meter_counts_set(self, index: int, cell: int, counts: Sequence[tuple[int, int]]) -> None:
+        index, cell = unsigned("meter", index), unsigned("meter cell", cell)
+        self._write_counts(lib.plait_control_meter_counts_set, index, cell, counts)
+
+    def entry_meter_counts(self, table: int, handle: int) -> list[tuple[int, int]]:
+        table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
+        return self._read_counts(lib.plait_control_entry_meter_counts, table, handle)
+
+    def entry_meter_counts_set(self, table: int, handle: int, counts: Sequence[tuple[int, int]]) -> None:
+        table, handle = unsigned("table", table), unsigned("entry handle", handle, 64)
+        self._write_counts(lib.plait_control_entry_meter_counts_set, table, handle, counts)
+
+    def _read_counts(self, call: Any, where: int, which: int) -> list[tuple[int, int]]:
+        cells, error = ffi.new("struct plait_counter_cell[]", lib.PLAIT_COLORS), new_error()
+        check(call(self._handle(), where, which, cells, error), error)
+        return [(int(cell.packets), int(cell.bytes)) for cell in cells]
+
+    def _write_counts(self, call: Any, where: int, which: int, counts: Sequence[tuple[int, int]]) -> None:
+        if len(counts) != lib.PLAIT_COLORS:
+            raise ValueError(f"meter counts: {len(counts)} pairs for {lib.PLAIT_COLORS} colors")
+        pairs = [(unsigned("packets", packets, 64), unsigned("bytes", bytes_, 64)) for packets, bytes_ in counts]
+        cells, error = ffi.new("struct plait_counter_cell[]", pairs), new_error()
+        check(call(self._handle(), where, which, cells, error), error)
+
     # --- replication --------------------------------------------------------------------------------------------
 
     def multicast_set(self, group: int, replicas: Sequence[Replica]) -> None:
@@ -250,13 +279,16 @@ class Control:
         error = new_error()
         check(lib.plait_control_multicast_delete(self._handle(), unsigned("multicast group", group), error), error)
 
-    def clone_session_set(self, session: int, replicas: Sequence[Replica], truncate: int = 0) -> None:
-        """`truncate` in bytes; 0: whole packets."""
+    def clone_session_set(
+        self, session: int, replicas: Sequence[Replica], truncate: int = 0, priority: int = 0
+    ) -> None:
+        """`truncate` in bytes; 0: whole packets. Copies wait in queue `priority`; ValueError if ports lack it."""
         array = _replicas(replicas)
         error = new_error()
         session, truncate = unsigned("clone session", session), unsigned("truncate", truncate)
         call = lib.plait_control_clone_session_set
-        check(call(self._handle(), session, array, len(replicas), truncate, error), error)
+        priority = unsigned("priority", priority)
+        check(call(self._handle(), session, array, len(replicas), truncate, priority, error), error)
 
     def clone_session_delete(self, session: int) -> None:
         error = new_error()

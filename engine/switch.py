@@ -36,13 +36,21 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A packet that left on a tapped port."""
+    """A packet that left on a tapped port; `tag` is that of the injected packet it comes from."""
 
     port: int
     frame: bytes
+    tag: int = 0
 
 
-Event = PacketIn | Digest | Log | Sent
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """No packet is left in the fabric: the answer to `drain(tag)`."""
+
+    tag: int
+
+
+Event = PacketIn | Digest | Log | Sent | Drained
 
 MAX_WAITING_EVENTS = 8192
 """What the engine keeps of them (PLAIT_NOTICE_LIMIT of src/switch.h); more are lost, and counted in drops_event."""
@@ -55,7 +63,9 @@ def _event(notice: Any) -> Event:
     if notice.kind == lib.PLAIT_NOTICE_DIGEST:
         return Digest(notice.number, data)
     if notice.kind == lib.PLAIT_NOTICE_SENT:
-        return Sent(notice.number, data)
+        return Sent(notice.number, data, int(notice.tag))
+    if notice.kind == lib.PLAIT_NOTICE_DRAINED:
+        return Drained(int(notice.tag))
     return Log(data.decode("utf-8", "replace"))
 
 
@@ -109,10 +119,22 @@ class Switch(Control):
 
     # --- packets ------------------------------------------------------------------------------------------------
 
-    def inject(self, port: int, frame: bytes) -> None:
-        """The frame arrives at `port`, now. The port needs no link."""
+    def inject(self, port: int, frame: bytes, tag: int = 0) -> None:
+        """The frame arrives at `port`, now. The port needs no link. Packets that come of it carry `tag` if tapped."""
         error = new_error()
-        check(lib.plait_switch_inject(self._handle(), unsigned("port", port), frame, len(frame), error), error)
+        port, tag = unsigned("port", port), unsigned("tag", tag, 64)
+        check(lib.plait_switch_inject(self._handle(), port, tag, frame, len(frame), error), error)
+
+    def drain(self, tag: int = 0) -> None:
+        """Asks for one event, Drained(tag): real time, fabric without interfaces. It comes when no packet is left in
+        the fabric, after the events of all of them; a program that recirculates without end never drains."""
+        error = new_error()
+        check(lib.plait_switch_drain(self._handle(), unsigned("tag", tag, 64), error), error)
+
+    def set_port_up(self, port: int, up: bool) -> None:
+        """What programs read as the state of a port without link; its packets pass as before."""
+        error = new_error()
+        check(lib.plait_switch_set_port_up(self._handle(), unsigned("port", port), int(up), error), error)
 
     def packet_out(self, port: int, frame: bytes) -> None:
         """A packet of the controller: it arrives at `port`, the CPU port for P4Runtime's PacketOut."""

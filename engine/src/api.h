@@ -81,10 +81,17 @@ struct plait_flow {
     uint64_t packets, bytes;
 };
 
-enum plait_notice_kind { PLAIT_NOTICE_PACKET_IN, PLAIT_NOTICE_DIGEST, PLAIT_NOTICE_LOG, PLAIT_NOTICE_SENT };
+enum plait_notice_kind {
+    PLAIT_NOTICE_PACKET_IN,
+    PLAIT_NOTICE_DIGEST,
+    PLAIT_NOTICE_LOG,
+    PLAIT_NOTICE_SENT,
+    PLAIT_NOTICE_DRAINED
+};
 struct plait_notice {
     uint32_t kind;
     uint32_t number; /* learn list or port */
+    uint64_t tag;    /* of the injected packet it comes from, or of the drain; 0: none */
     uint32_t length;
     uint8_t bytes[];
 };
@@ -131,8 +138,13 @@ uint32_t plait_link_flows(struct plait_link *link, uint32_t direction, struct pl
 /* Switches */
 int plait_switch_load(struct plait_switch *sw, const char *path, struct plait_error *error);
 const struct plait_pipeline *plait_switch_pipeline(struct plait_switch *sw);
-int plait_switch_inject(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length,
+int plait_switch_inject(struct plait_switch *sw, uint32_t port, uint64_t tag, const uint8_t *frame, uint32_t length,
                         struct plait_error *error);
+/* Real time, without interfaces: a PLAIT_NOTICE_DRAINED with this tag comes as soon as no packet is left in the fabric,
+ * after the notices of all those packets. A later call replaces one that waits. It is never lost. */
+int plait_switch_drain(struct plait_switch *sw, uint64_t tag, struct plait_error *error);
+/* What programs read as the state of a port without link. */
+int plait_switch_set_port_up(struct plait_switch *sw, uint32_t port, int up, struct plait_error *error);
 /* `count` copies of the frame arrive at the port, the first after `start_ns`, one each `interval_ns`. */
 int plait_switch_generate(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length, uint64_t count,
                           uint64_t start_ns, uint64_t interval_ns, struct plait_error *error);
@@ -192,13 +204,24 @@ int plait_control_entry_meter_set(struct plait_switch *sw, uint32_t table, uint6
                                   uint64_t cburst, uint64_t pir, uint64_t pburst, struct plait_error *error);
 int plait_control_entry_meter_clear(struct plait_switch *sw, uint32_t table, uint64_t handle,
                                     struct plait_error *error);
+/* What a meter marked green, yellow and red: `counts` has PLAIT_COLORS cells. */
+enum { PLAIT_COLORS = 3 };
+int plait_control_meter_counts(struct plait_switch *sw, uint32_t index, uint32_t cell,
+                               struct plait_counter_cell *counts, struct plait_error *error);
+int plait_control_meter_counts_set(struct plait_switch *sw, uint32_t index, uint32_t cell,
+                                   const struct plait_counter_cell *counts, struct plait_error *error);
+int plait_control_entry_meter_counts(struct plait_switch *sw, uint32_t table, uint64_t handle,
+                                     struct plait_counter_cell *counts, struct plait_error *error);
+int plait_control_entry_meter_counts_set(struct plait_switch *sw, uint32_t table, uint64_t handle,
+                                         const struct plait_counter_cell *counts, struct plait_error *error);
 
-/* Replication. `truncate` is bytes, 0 for none. */
+/* Replication. `truncate` is bytes, 0 for none; clones wait in queue `priority`. */
 int plait_control_multicast_set(struct plait_switch *sw, uint32_t group, const struct plait_replica *replicas,
                                 uint32_t count, struct plait_error *error);
 int plait_control_multicast_delete(struct plait_switch *sw, uint32_t group, struct plait_error *error);
 int plait_control_clone_session_set(struct plait_switch *sw, uint32_t session, const struct plait_replica *replicas,
-                                    uint32_t count, uint32_t truncate, struct plait_error *error);
+                                    uint32_t count, uint32_t truncate, uint32_t priority,
+                                    struct plait_error *error);
 int plait_control_clone_session_delete(struct plait_switch *sw, uint32_t session, struct plait_error *error);
 
 /* Benchmarks without a fabric: the bare forwarder and a source. `stop` is polled. */

@@ -330,7 +330,7 @@ int plait_control_meter_clear(struct plait_switch *sw, uint32_t index, uint32_t 
         return -EINVAL;
     struct plait_meter_cell *meter = meter_cell(program, index, cell, error);
     if (meter)
-        *meter = (struct plait_meter_cell){0};
+        plait_meter_clear(meter);
     return end(sw, meter ? 0 : -ERANGE);
 }
 
@@ -365,6 +365,64 @@ int plait_control_entry_meter_clear(struct plait_switch *sw, uint32_t table, uin
         return -EINVAL;
     struct plait_meter_cell *meter = entry_meter(program, table, handle, error);
     if (meter)
-        *meter = (struct plait_meter_cell){0};
+        plait_meter_clear(meter);
+    return end(sw, meter ? 0 : -EINVAL);
+}
+
+static void get_counts(const struct plait_meter_cell *meter, struct plait_counter_cell *counts)
+{
+    memcpy(counts, meter->counts, sizeof meter->counts);
+}
+
+static void set_counts(struct plait_meter_cell *meter, const struct plait_counter_cell *counts)
+{
+    memcpy(meter->counts, counts, sizeof meter->counts);
+}
+
+int plait_control_meter_counts(struct plait_switch *sw, uint32_t index, uint32_t cell,
+                               struct plait_counter_cell *counts, struct plait_error *error)
+{
+    struct plait_program *program = begin(sw, error);
+    if (!program)
+        return -EINVAL;
+    const struct plait_meter_cell *meter = meter_cell(program, index, cell, error);
+    if (meter)
+        get_counts(meter, counts);
+    return end(sw, meter ? 0 : -ERANGE);
+}
+
+int plait_control_meter_counts_set(struct plait_switch *sw, uint32_t index, uint32_t cell,
+                                   const struct plait_counter_cell *counts, struct plait_error *error)
+{
+    struct plait_program *program = begin(sw, error);
+    if (!program)
+        return -EINVAL;
+    struct plait_meter_cell *meter = meter_cell(program, index, cell, error);
+    if (meter)
+        set_counts(meter, counts);
+    return end(sw, meter ? 0 : -ERANGE);
+}
+
+int plait_control_entry_meter_counts(struct plait_switch *sw, uint32_t table, uint64_t handle,
+                                     struct plait_counter_cell *counts, struct plait_error *error)
+{
+    struct plait_program *program = begin(sw, error);
+    if (!program)
+        return -EINVAL;
+    const struct plait_meter_cell *meter = entry_meter(program, table, handle, error);
+    if (meter)
+        get_counts(meter, counts);
+    return end(sw, meter ? 0 : -EINVAL);
+}
+
+int plait_control_entry_meter_counts_set(struct plait_switch *sw, uint32_t table, uint64_t handle,
+                                         const struct plait_counter_cell *counts, struct plait_error *error)
+{
+    struct plait_program *program = begin(sw, error);
+    if (!program)
+        return -EINVAL;
+    struct plait_meter_cell *meter = entry_meter(program, table, handle, error);
+    if (meter)
+        set_counts(meter, counts);
     return end(sw, meter ? 0 : -EINVAL);
 }

@@ -24,7 +24,7 @@ int plait_switch_load(struct plait_switch *sw, const char *path, struct plait_er
         plait_switch_forget_notices(sw);
         struct plait_program *old = sw->program;
         sw->program = program;
-        plait_fabric_unlock(sw->fabric);
+        plait_fabric_unlock_and_wake(sw->fabric); /* who waits for a drain has waited for the flushed packets */
         plait_program_close(old);
     }
     pthread_mutex_unlock(&sw->control_lock);
@@ -47,6 +47,18 @@ int plait_switch_tap(struct plait_switch *sw, uint32_t port, struct plait_error 
     return result;
 }
 
+int plait_switch_set_port_up(struct plait_switch *sw, uint32_t port, int up, struct plait_error *error)
+{
+    plait_fabric_lock(sw->fabric);
+    int result = 0;
+    if (port >= PLAIT_PORTS || !sw->ports[port] || sw->links[port])
+        result = plait_fail(error, ERANGE, "port %u of switch %s: there is no such port without link", port, sw->name);
+    else
+        sw->live_up[port] = up != 0;
+    plait_fabric_unlock(sw->fabric);
+    return result;
+}
+
 static int check_frame(const struct plait_switch *sw, uint32_t port, uint32_t length, struct plait_error *error)
 {
     if (port >= PLAIT_PORTS)
@@ -57,7 +69,7 @@ static int check_frame(const struct plait_switch *sw, uint32_t port, uint32_t le
     return 0;
 }
 
-int plait_switch_inject(struct plait_switch *sw, uint32_t port, const uint8_t *frame, uint32_t length,
+int plait_switch_inject(struct plait_switch *sw, uint32_t port, uint64_t tag, const uint8_t *frame, uint32_t length,
                         struct plait_error *error)
 {
     int result = check_frame(sw, port, length, error);
@@ -66,10 +78,12 @@ int plait_switch_inject(struct plait_switch *sw, uint32_t port, const uint8_t *f
     plait_fabric_lock(sw->fabric);
     plait_fabric_catch_up(sw->fabric);
     struct plait_pkt *pkt = plait_pool_copy(&sw->fabric->pool, frame, length);
-    if (pkt)
+    if (pkt) {
+        pkt->tag = tag;
         plait_switch_receive(sw, port, pkt);
-    else
+    } else {
         result = plait_fail(error, ENOMEM, "frame for switch %s: no packet is free", sw->name);
+    }
     plait_fabric_unlock_and_wake(sw->fabric);
     return result;
 }
@@ -162,7 +176,7 @@ void plait_switch_stats(struct plait_switch *sw, struct plait_switch_stats *stat
 
 static int set_replicas(struct plait_switch *sw, struct plait_replicas ***table, uint32_t size, const char *what,
                         uint32_t index, const struct plait_replica *list, uint32_t count, uint32_t truncate,
-                        struct plait_error *error)
+                        uint32_t priority, struct plait_error *error)
 {
     if (index == 0 || index >= size)
         return plait_fail(error, ERANGE, "%s %u: not in 1..%u", what, index, size - 1);
@@ -172,11 +186,14 @@ static int set_replicas(struct plait_switch *sw, struct plait_replicas ***table,
         if (list[i].port >= PLAIT_PORTS)
             return plait_fail(error, ERANGE, "%s %u: port %u is not in 0..%u", what, index, list[i].port,
                               PLAIT_PORTS - 1);
+    if (priority >= sw->n_queues)
+        return plait_fail(error, EINVAL, "%s %u: queue %u, but ports have %u", what, index, priority, sw->n_queues);
     struct plait_replicas *replicas = malloc(sizeof *replicas + count * sizeof *list);
     if (!replicas)
         return plait_fail(error, ENOMEM, "no memory for %s %u", what, index);
     replicas->count = count;
     replicas->truncate = truncate;
+    replicas->priority = priority;
     if (count)
         memcpy(replicas->list, list, count * sizeof *list);
     plait_fabric_lock(sw->fabric);
@@ -207,7 +224,7 @@ static int delete_replicas(struct plait_switch *sw, struct plait_replicas **cons
 int plait_control_multicast_set(struct plait_switch *sw, uint32_t group, const struct plait_replica *replicas,
                                 uint32_t count, struct plait_error *error)
 {
-    return set_replicas(sw, &sw->multicast, PLAIT_MULTICAST_GROUPS, "multicast group", group, replicas, count, 0,
+    return set_replicas(sw, &sw->multicast, PLAIT_MULTICAST_GROUPS, "multicast group", group, replicas, count, 0, 0,
                         error);
 }
 
@@ -217,10 +234,10 @@ int plait_control_multicast_delete(struct plait_switch *sw, uint32_t group, stru
 }
 
 int plait_control_clone_session_set(struct plait_switch *sw, uint32_t session, const struct plait_replica *replicas,
-                                    uint32_t count, uint32_t truncate, struct plait_error *error)
+                                    uint32_t count, uint32_t truncate, uint32_t priority, struct plait_error *error)
 {
     return set_replicas(sw, &sw->sessions, PLAIT_CLONE_SESSIONS, "clone session", session, replicas, count, truncate,
-                        error);
+                        priority, error);
 }
 
 int plait_control_clone_session_delete(struct plait_switch *sw, uint32_t session, struct plait_error *error)

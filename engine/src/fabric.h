@@ -32,6 +32,7 @@ struct plait_fabric {
     struct plait_random random;
     uint64_t next_stream; /* seeds of links' loss generators */
     uint64_t hops;        /* runs of an ingress pipeline */
+    bool drain_wanted;    /* by a switch */
     struct plait_switch *switches;
     struct plait_link *links;
     bool captures_dirty;          /* in real time: a capture holds packets that are not in its file yet */

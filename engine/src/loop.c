@@ -11,6 +11,7 @@
 #include "fabric.h"
 #include "interface.h"
 #include "link.h"
+#include "switch.h"
 
 #define EVENTS_PER_TURN 512u /* so that a busy timer cannot keep frames from being read */
 #define POLL_BATCH      64
@@ -99,6 +100,8 @@ int plait_fabric_run_real(struct plait_fabric *fabric, struct plait_error *error
     while (!atomic_load_explicit(&fabric->stop, memory_order_relaxed)) {
         bool busy = fire_due(fabric);
         busy |= serve_interfaces(fabric);
+        if (fabric->drain_wanted && fabric->pool.alive == 0)
+            plait_fabric_tell_drained(fabric);
         struct timespec timeout = {0, 0};
         if (!busy) {
             sim_time next = plait_event_next_time(&fabric->events), clock = plait_fabric_clock(fabric);

@@ -1,27 +1,32 @@
 /* What a switch tells the control plane: packets in, digests, log lines; a bounded queue with a lock of its own. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "error.h"
+#include "fabric.h"
 #include "switch.h"
 
-void plait_switch_notify(struct plait_switch *sw, enum plait_notice_kind kind, uint32_t number, const uint8_t *bytes,
-                         uint32_t length)
+bool plait_switch_notify(struct plait_switch *sw, enum plait_notice_kind kind, uint32_t number, uint64_t tag,
+                         const uint8_t *bytes, uint32_t length)
 {
     struct plait_notice_node *node = malloc(sizeof *node + length);
     if (!node) {
         sw->stats.drops_event++;
-        return;
+        return false;
     }
     node->next = NULL;
     node->notice.kind = kind;
     node->notice.number = number;
+    node->notice.tag = tag;
     node->notice.length = length;
-    memcpy(node->notice.bytes, bytes, length);
+    if (length)
+        memcpy(node->notice.bytes, bytes, length);
     pthread_mutex_lock(&sw->notice_lock);
-    bool room = sw->n_notices < PLAIT_NOTICE_LIMIT;
+    bool room = sw->n_notices < PLAIT_NOTICE_LIMIT || kind == PLAIT_NOTICE_DRAINED;
     if (room) {
         *sw->notices_end = node;
         sw->notices_end = &node->next;
@@ -34,6 +39,7 @@ void plait_switch_notify(struct plait_switch *sw, enum plait_notice_kind kind, u
         sw->stats.drops_event++;
         free(node);
     }
+    return room;
 }
 
 struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout_ns)
@@ -69,19 +75,50 @@ struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout
 void plait_switch_forget_notices(struct plait_switch *sw)
 {
     pthread_mutex_lock(&sw->notice_lock);
-    sw->stats.drops_event += sw->n_notices;
-    while (sw->notices) {
-        struct plait_notice_node *node = sw->notices;
-        sw->notices = node->next;
+    struct plait_notice_node **link = &sw->notices, *node;
+    uint32_t before = sw->n_notices;
+    while ((node = *link)) {
+        if (node->notice.kind == PLAIT_NOTICE_DRAINED && !sw->closing) {
+            link = &node->next;
+            continue;
+        }
+        *link = node->next;
+        sw->n_notices--;
+        sw->stats.drops_event++;
         free(node);
     }
-    if (sw->n_notices) {
+    sw->notices_end = link;
+    if (before && !sw->n_notices) {
         eventfd_t value;
         eventfd_read(sw->event_fd, &value);
     }
-    sw->notices_end = &sw->notices;
-    sw->n_notices = 0;
     pthread_mutex_unlock(&sw->notice_lock);
+}
+
+int plait_switch_drain(struct plait_switch *sw, uint64_t tag, struct plait_error *error)
+{
+    struct plait_fabric *fabric = sw->fabric;
+    if (!fabric->real_time)
+        return plait_fail(error, EINVAL, "drain: the fabric's clock is virtual, run until no event is left");
+    plait_fabric_lock(fabric);
+    int result = 0;
+    if (fabric->interfaces) /* which keep packets to receive into */
+        result = plait_fail(error, EINVAL, "drain: the fabric has interfaces, from which packets may always come");
+    else
+        sw->drain_wanted = fabric->drain_wanted = true;
+    sw->drain_tag = tag;
+    plait_fabric_unlock_and_wake(fabric);
+    return result;
+}
+
+void plait_fabric_tell_drained(struct plait_fabric *fabric)
+{
+    fabric->drain_wanted = false;
+    for (struct plait_switch *sw = fabric->switches; sw; sw = sw->next) {
+        if (sw->drain_wanted)
+            sw->drain_wanted = !plait_switch_notify(sw, PLAIT_NOTICE_DRAINED, 0, sw->drain_tag, NULL, 0);
+        fabric->drain_wanted |= sw->drain_wanted; /* no memory: in the loop's next turn */
+    }
 }
 
 void plait_switch_end_polls(struct plait_switch *sw)

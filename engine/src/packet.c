@@ -58,6 +58,7 @@ struct plait_pkt *plait_pool_get(struct plait_pool *pool)
     pkt->packet.data = pkt->buffer + PLAIT_HEADROOM;
     pkt->packet.length = 0;
     pkt->packet.phv = NULL;
+    pkt->tag = 0;
     return pkt;
 }
 

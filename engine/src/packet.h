@@ -19,6 +19,7 @@ struct plait_pkt {
     sim_time due;               /* arrival at the far end of a link */
     uint64_t order;
     uint32_t queued_bytes; /* what it counts for in its queue */
+    uint64_t tag;          /* of who injected it, 0 for none; its copies have it too */
     _Alignas(16) uint8_t buffer[PLAIT_BUFFER_BYTES];
 };
 

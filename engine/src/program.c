@@ -41,7 +41,7 @@ static void service_digest(struct plait_instance *instance, uint32_t list, const
 
 static void service_log(struct plait_instance *instance, const char *text)
 {
-    plait_switch_notify(plait_program_of(instance)->sw, PLAIT_NOTICE_LOG, 0, (const uint8_t *)text,
+    plait_switch_notify(plait_program_of(instance)->sw, PLAIT_NOTICE_LOG, 0, 0, (const uint8_t *)text,
                         (uint32_t)strnlen(text, 4096));
 }
 

@@ -59,6 +59,7 @@ static struct plait_pkt *copy_frame(struct plait_switch *sw, const struct plait_
         sw->stats.drops_memory++;
         return NULL;
     }
+    pkt->tag = from->tag;
     pkt->packet.arrival_length = from->packet.arrival_length;
     pkt->packet.payload_offset = from->packet.payload_offset;
     pkt->packet.std = from->packet.std;
@@ -210,6 +211,7 @@ static void clone_ingress(struct plait_switch *sw, const struct plait_pkt *pkt)
     sw->program->pipeline->parse(&sw->program->instance, &copy->packet);
     reset_std(copy, PLAIT_INGRESS_CLONE);
     keep_field_list(sw, copy, pkt->packet.phv, pkt->packet.std.clone_field_list);
+    copy->packet.std.priority = session->priority;
     replicate(sw, copy, session);
 }
 
@@ -221,7 +223,7 @@ static void end_of_ingress(struct plait_switch *sw, struct plait_pkt *pkt)
         clone_ingress(sw, pkt);
     if (program->digest_pending) {
         program->digest_pending = false;
-        plait_switch_notify(sw, PLAIT_NOTICE_DIGEST, program->digest_list, program->digest_fields,
+        plait_switch_notify(sw, PLAIT_NOTICE_DIGEST, program->digest_list, pkt->tag, program->digest_fields,
                             program->digest_length);
     }
     if (std->resubmit_field_list) {
@@ -313,6 +315,7 @@ static void clone_egress(struct plait_switch *sw, const struct plait_pkt *pkt)
         return;
     reset_std(copy, PLAIT_EGRESS_CLONE);
     keep_field_list(sw, copy, pkt->packet.phv, pkt->packet.std.clone_field_list);
+    copy->packet.std.priority = session->priority;
     replicate(sw, copy, session);
 }
 
@@ -383,8 +386,8 @@ static void to_control_plane(void *context, struct plait_pkt *pkt, sim_time last
     struct plait_switch *sw = port->owner;
     bool is_cpu = sw->cpu_port && port->number == sw->cpu_port; /* 0 is "none", though also the number of a port */
     (void)last_bit;
-    plait_switch_notify(sw, is_cpu ? PLAIT_NOTICE_PACKET_IN : PLAIT_NOTICE_SENT, port->number, pkt->packet.data,
-                        pkt->packet.length);
+    plait_switch_notify(sw, is_cpu ? PLAIT_NOTICE_PACKET_IN : PLAIT_NOTICE_SENT, port->number, pkt->tag,
+                        pkt->packet.data, pkt->packet.length);
     release(sw, pkt);
 }
 

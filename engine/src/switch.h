@@ -36,6 +36,7 @@ enum plait_instance_type {
 
 struct plait_replicas {
     uint32_t count, truncate;
+    uint32_t priority; /* of a clone session: the queue of its copies */
     struct plait_replica list[];
 };
 
@@ -67,6 +68,8 @@ struct plait_switch {
     struct plait_event loop_event;
     struct plait_switch_stats stats;
     struct plait_generator *generators;
+    bool drain_wanted; /* a PLAIT_NOTICE_DRAINED with drain_tag, when no packet is left */
+    uint64_t drain_tag;
 
     /* Notices have a lock of their own: who waits for one does not hold up packets. */
     pthread_mutex_t notice_lock;
@@ -86,8 +89,11 @@ int plait_switch_add_port(struct plait_switch *sw, uint32_t number, struct plait
                           struct plait_error *error);
 /* A packet arrives: as plait_wire.deliver. Takes the packet. */
 void plait_switch_receive(void *sw, uint32_t port, struct plait_pkt *pkt);
-void plait_switch_notify(struct plait_switch *sw, enum plait_notice_kind kind, uint32_t number, const uint8_t *bytes,
-                         uint32_t length);
+/* Queues a notice, if there is room. Returns whether it did. */
+bool plait_switch_notify(struct plait_switch *sw, enum plait_notice_kind kind, uint32_t number, uint64_t tag,
+                         const uint8_t *bytes, uint32_t length);
+/* For the runner: with no packet left in the fabric, answers those who asked by plait_switch_drain. */
+void plait_fabric_tell_drained(struct plait_fabric *fabric);
 /* Frees what waits to be polled: an old program's digests mean nothing in a new one's schema. */
 void plait_switch_forget_notices(struct plait_switch *sw);
 /* Sends home who waits in plait_switch_poll: before the switch goes. */

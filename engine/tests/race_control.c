@@ -66,7 +66,7 @@ static void change_everything(void)
         struct plait_match_spec match = {.key = key, .key_length = 4, .prefix_length = 32};
         CHECK_EQUAL(plait_control_entry_insert(switches[0], 1, &match, &drop, &handles[i], &error), 0);
         if (i % 100 == 0)
-            CHECK_EQUAL(plait_switch_inject(switches[0], 3, frame, sizeof frame, &error), 0);
+            CHECK_EQUAL(plait_switch_inject(switches[0], 3, 0, frame, sizeof frame, &error), 0);
     }
     for (uint32_t i = 0; i < ENTRIES; i++)
         CHECK_EQUAL(plait_control_entry_delete(switches[0], 1, handles[i], &error), 0);

@@ -98,8 +98,8 @@ static void replicas_and_queues_are_bounded(void)
     CHECK_EQUAL(plait_control_multicast_set(sw, 1, &bad, 1, &error), -ERANGE);
     CHECK_EQUAL(plait_control_multicast_delete(sw, 65535, &error), 0);
     CHECK_EQUAL(plait_control_multicast_delete(sw, 65535, &error), -ENOENT);
-    CHECK_EQUAL(plait_control_clone_session_set(sw, 32768, &good, 1, 0, &error), -ERANGE);
-    CHECK_EQUAL(plait_control_clone_session_set(sw, 5, &good, 1, 0, &error), 0);
+    CHECK_EQUAL(plait_control_clone_session_set(sw, 32768, &good, 1, 0, 0, &error), -ERANGE);
+    CHECK_EQUAL(plait_control_clone_session_set(sw, 5, &good, 1, 0, 0, &error), 0);
     CHECK_EQUAL(plait_switch_set_queue(sw, 600, -1, 1, 1, 1, &error), -ERANGE);
     CHECK_EQUAL(plait_switch_set_queue(sw, 510, 1, 1, 1, 1, &error), -ERANGE);
     CHECK_EQUAL(plait_switch_set_queue(sw, 510, 0, INT64_MAX, 1, 1, &error), -EINVAL);
@@ -110,10 +110,10 @@ static void replicas_and_queues_are_bounded(void)
 static void frames_are_bounded(void)
 {
     static uint8_t frame[PLAIT_MAX_FRAME + 1];
-    CHECK_EQUAL(plait_switch_inject(sw, 512, frame, 60, &error), -ERANGE);
-    CHECK_EQUAL(plait_switch_inject(sw, 1, frame, 0, &error), -EINVAL);
-    CHECK_EQUAL(plait_switch_inject(sw, 1, frame, PLAIT_MAX_FRAME + 1, &error), -EINVAL);
-    CHECK_EQUAL(plait_switch_inject(sw, 1, frame, PLAIT_MAX_FRAME, &error), 0);
+    CHECK_EQUAL(plait_switch_inject(sw, 512, 0, frame, 60, &error), -ERANGE);
+    CHECK_EQUAL(plait_switch_inject(sw, 1, 0, frame, 0, &error), -EINVAL);
+    CHECK_EQUAL(plait_switch_inject(sw, 1, 0, frame, PLAIT_MAX_FRAME + 1, &error), -EINVAL);
+    CHECK_EQUAL(plait_switch_inject(sw, 1, 0, frame, PLAIT_MAX_FRAME, &error), 0);
 }
 
 void test_control(void)

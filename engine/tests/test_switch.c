@@ -61,7 +61,7 @@ static void random_entry(struct fuzz *fuzz, struct plait_switch *sw)
     uint32_t group = (uint32_t)pick(fuzz, 1, 3);
     CHECK_EQUAL(plait_control_multicast_set(sw, group, replicas, (uint32_t)pick(fuzz, 0, 4), &error), 0);
     CHECK_EQUAL(plait_control_clone_session_set(sw, group, replicas, (uint32_t)pick(fuzz, 0, 4),
-                                                (uint32_t)pick(fuzz, 0, 80), &error),
+                                                (uint32_t)pick(fuzz, 0, 80), 0, &error),
                 0);
     if (pick(fuzz, 0, 9) == 0)
         plait_control_multicast_delete(sw, group, &error);
@@ -77,7 +77,7 @@ static void random_frame(struct fuzz *fuzz, struct plait_switch *sw)
     memcpy(frame, (uint8_t[]){2, 0, 0, 0, 0, (uint8_t)pick(fuzz, 0, 15)}, 6);
     memcpy(frame + 12, types[pick(fuzz, 0, 3)], 2);
     uint32_t length = (uint32_t)(pick(fuzz, 0, 9) ? pick(fuzz, 1, 200) : pick(fuzz, 1, PLAIT_MAX_FRAME));
-    CHECK_EQUAL(plait_switch_inject(sw, (uint32_t)pick(fuzz, 0, 511), frame, length, &error), 0);
+    CHECK_EQUAL(plait_switch_inject(sw, (uint32_t)pick(fuzz, 0, 511), 0, frame, length, &error), 0);
 }
 
 /* What a link carried is what the other end received: no packet appears or vanishes between the counters. */

@@ -91,6 +91,21 @@ def test_egress_clone_has_the_headers_of_the_end_of_egress(switch: engine.Switch
     assert (by_port[2].instance_type, by_port[2].egress_rid, by_port[2].keep, by_port[2].lose) == (2, 4, 1234, 0)
 
 
+def test_a_clone_waits_in_the_queue_of_its_session(switch: engine.Switch, fabric: engine.Fabric) -> None:
+    program(switch, 9, CLONE_I2E, port(2) + number(5))
+    program(switch, 8, FORWARD, port(3))
+    switch.clone_session_set(5, [(3, 0)], priority=1)
+    switch.set_queue(3, rate_bps=8_000)
+    for _ in range(3):
+        switch.inject(1, frame(8))
+    switch.inject(1, frame(9))
+    fabric.run()
+    on_wire = [telemetry(o.frame).instance_type for o in sent(switch) if o.port == 3]
+    assert on_wire == [0, 1, 0, 0]  # the first was being sent already
+    with pytest.raises(ValueError, match="clone session 5: queue 2, but ports have 2"):
+        switch.clone_session_set(5, [(3, 0)], priority=2)
+
+
 def test_a_clone_to_no_session_is_no_clone(switch: engine.Switch) -> None:
     program(switch, 9, CLONE_I2E, port(1) + number(5))
     switch.inject(2, frame(9))
@@ -182,8 +197,8 @@ def test_strict_priority(switch: engine.Switch, fabric: engine.Fabric) -> None:
 
 
 def test_bound_registers_have_the_size_of_the_ports_at_most(switch: engine.Switch) -> None:
-    assert [len(switch.register_read_all(r)) for r in (QUEUE_BYTES, PORT_UP)] == [512, 64]
-    up = switch.register_read_all(PORT_UP)
+    assert [len(list(switch.register_read_all(r))) for r in (QUEUE_BYTES, PORT_UP)] == [512, 64]
+    up = list(switch.register_read_all(PORT_UP))
     assert [n for n, cell in enumerate(up) if cell != b"\0"] == [1, 2, 3, 4]
 
 

@@ -188,7 +188,7 @@ def test_direct_counter_default_and_last_hit(switch: engine.Switch, fabric: engi
     switch.inject(3, frame(9, size=100))
     assert switch.entry_counter(MAC, handle) == (41, 4_100)
     assert switch.counter_read(0, 3) == (2, 200)
-    assert len(switch.counter_read_all(0)) == 512
+    assert len(list(switch.counter_read_all(0))) == 512
     switch.default_set(MAC, ("action", FORWARD, port(4)))
     switch.poll_events()
     switch.inject(3, frame(8))
@@ -208,7 +208,7 @@ def test_a_wide_parameter_reaches_the_program(switch: engine.Switch) -> None:
 
 def test_registers_and_direct_meter(switch: engine.Switch) -> None:
     switch.register_write(0, 3, b"\x00\x01\x02\x03")
-    assert switch.register_read_all(0)[3] == b"\x00\x01\x02\x03"
+    assert list(switch.register_read_all(0))[3] == b"\x00\x01\x02\x03"
     with pytest.raises(ValueError, match="shows live state"):
         switch.register_write(1, 0, bytes(4))
     with pytest.raises(IndexError, match="register cell 16: the array has 16 cells"):
@@ -219,8 +219,17 @@ def test_registers_and_direct_meter(switch: engine.Switch) -> None:
         switch.inject(1, frame(9, size=60))
     assert len(switch.poll_events()) == 2  # 150 bytes of peak burst hold two frames of 60
     switch.entry_meter_clear(MAC, handle)
-    switch.inject(1, frame(9))
+    switch.inject(1, frame(9, size=70))
     assert len(switch.poll_events()) == 1
+    assert switch.entry_meter_counts(MAC, handle) == [(2, 60 + 70), (1, 60), (1, 60)]
+    switch.entry_meter_counts_set(MAC, handle, [(0, 0), (5, 6), (0, 0)])
+    assert switch.entry_meter_counts(MAC, handle) == [(0, 0), (5, 6), (0, 0)]
+    switch.meter_counts_set(0, 15, [(1, 2), (3, 4), (5, 6)])
+    assert [switch.meter_counts(0, cell) for cell in (14, 15)] == [[(0, 0)] * 3, [(1, 2), (3, 4), (5, 6)]]
+    with pytest.raises(IndexError, match="meter cell 16"):
+        switch.meter_counts(0, 16)
+    with pytest.raises(ValueError, match="2 pairs for 3 colors"):
+        switch.meter_counts_set(0, 0, [(0, 0)] * 2)
     with pytest.raises(ValueError, match="cir 3 exceeds pir 2"):
         switch.meter_set(0, 0, 3, 1, 2, 1)
     other = switch.entry_insert(TINY, b"\1", None, None, None, 0, ("action", FORWARD, port(1)))
