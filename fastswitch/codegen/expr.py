@@ -536,4 +536,5 @@ _BOUNDED: dict[str, Callable[[tuple[int, int], tuple[int, int]], Interval]] = {
     "<<": _shifted_left,
     ">>": _shifted_right,
     "/": lambda a, b: (0, max(a[1], 0)),
+    "%": lambda a, b: (0, max(a[1], 0)),  # of a divisor that can be negative, which emission refuses
 }

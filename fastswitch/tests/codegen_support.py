@@ -71,7 +71,11 @@ def harness(folder: Path) -> ctypes.CDLL:
         + ["-o", str(target), str(source)],
         check=True,
     )
-    library = ctypes.CDLL(str(target))
+    return declare(ctypes.CDLL(str(target)))
+
+
+def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Gives the harness's functions in `library` their types."""
     pointer, bytes_, u32 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "harness_open": (pointer, [bytes_]),
@@ -105,9 +109,11 @@ def harness(folder: Path) -> ctypes.CDLL:
 class Compiled:
     """A program as generated code."""
 
-    def __init__(self, document: dict[str, Any], folder: Path, sanitize: bool = False) -> None:
+    def __init__(
+        self, document: dict[str, Any], folder: Path, sanitize: bool = False, library: ctypes.CDLL | None = None
+    ) -> None:
         self.program = load_program(document)
-        self.library = harness(folder)
+        self.library = library or harness(folder)
         self.path = compile_json(document, folder / "cache", sanitize=sanitize)
         self.handle = self.library.harness_open(str(self.path).encode())
         assert self.handle

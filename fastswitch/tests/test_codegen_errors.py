@@ -77,6 +77,10 @@ REFUSED: list[tuple[Any, str]] = [
     (run(assign(field("h", "v"), {"type": "hexstr", "value": "0x" + "f" * 9999})), "expected a hexadecimal string"),
     (run(assign(field("h", "v"), param(0))), "an action parameter"),
     (run(assign(field("h", "v"), op("/", const(-1), field("h", "v")))), "can be negative"),
+    (
+        run(assign(field("h", "v"), op("%", field("h", "v"), op("two_comp_mod", field("h", "v"), const(4))))),
+        "can be negative",
+    ),
     (run(assign(field("h", "v"), op("two_comp_mod", const(1), field("h", "v")))), "must be a constant"),
     (run(assign(field("h", "v"), {"type": "lookahead", "value": [0, 8]})), "lookahead outside a parser"),
     (run(call("_jump", const(9))), "beyond the end"),
