@@ -73,7 +73,7 @@ class Fabric:
         pointer = lib.plait_fabric_add_switch(self._alive(), _name("switch", name), *numbers, error)
         if pointer == ffi.NULL:
             raise failure(error)
-        self.switches[name] = Switch(self, pointer, name, device_id, cpu_port)
+        self.switches[name] = Switch(self, pointer, name, device_id, cpu_port, priority_queues)
         return self.switches[name]
 
     def connect(

@@ -1,13 +1,16 @@
 """Indexed state: counter, meter and register arrays. All are always there; they are only modified and read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import NoReturn
 
 from finsy.proto import p4i, p4r
 
-from fastswitch.server.engine_api import EngineSwitch
-from fastswitch.server.errors import invalid_argument, out_of_range, unimplemented
+from fastswitch.server.engine_api import Count, EngineSwitch
+from fastswitch.server.errors import invalid_argument, out_of_range
 from fastswitch.server.schema import Array
+
+NO_COUNTS: Sequence[Count] = ((0, 0),) * 3  # of a meter's colors
 
 _MAX_COUNT = (1 << 63) - 1
 
@@ -33,6 +36,19 @@ def cell_of(schema: Array, size: int, index: p4r.Index) -> int:
     if index.index >= size:
         out_of_range(f"'{schema.name}': index {index.index} is not below its size {size}")
     return index.index
+
+
+def color_data(counts: Sequence[Count]) -> p4r.MeterCounterData:
+    """Counts of green, yellow and red as a message."""
+    green, yellow, red = (counter_data(*count) for count in counts)
+    return p4r.MeterCounterData(green=green, yellow=yellow, red=red)
+
+
+def check_color_reset(data: p4r.MeterCounterData) -> None:
+    """INVALID_ARGUMENT unless all counts are zero: clients may reset them only (section "MeterEntry")."""
+    for color in ("green", "yellow", "red"):
+        if getattr(data, color) != p4r.CounterData():
+            invalid_argument(f"meter: the counts of its colors can only be set to zero, and {color} is not")
 
 
 def counter_data(packets: int, bytes_: int) -> p4r.CounterData:
@@ -62,8 +78,9 @@ class CounterArray:
     def read(self, request: p4r.CounterEntry) -> Iterator[p4r.CounterEntry]:
         """One cell, or all without an index."""
         cells = self._cells(request)
+        values: Iterable[Count]
         if self._index is None:
-            values = [(0, 0)] * len(cells)
+            values = repeat((0, 0), len(cells))
         elif len(cells) == 1:
             values = [self._engine.counter_read(self._index, cells[0])]
         else:
@@ -80,7 +97,7 @@ class CounterArray:
 
 
 class MeterArray:
-    """An indirect meter. The engine needs no reading: configurations are kept here."""
+    """An indirect meter. Configurations are kept here; the engine counts what the meter marked."""
 
     def __init__(self, schema: Array, engine: EngineSwitch, index: int | None) -> None:
         self.schema = schema
@@ -89,9 +106,11 @@ class MeterArray:
         self._configs: dict[int, p4r.MeterConfig] = {}
 
     def modify(self, request: p4r.MeterEntry) -> None:
-        """MODIFY of one cell, or of all without an index. Without a configuration the meter is green again."""
-        if request.HasField("counter_data"):
-            unimplemented(f"'{self.schema.name}': meters do not count their colors")
+        """MODIFY of one cell, or of all without an index. Without a configuration the meter is green again; with
+        counts, which must be zero, those of its colors start again."""
+        resets = request.HasField("counter_data")
+        if resets:
+            check_color_reset(request.counter_data)
         config = None
         if request.HasField("config"):
             check_meter_config(request.config, self.schema.meter_type)
@@ -104,14 +123,27 @@ class MeterArray:
                     self._engine.meter_set(self._index, cell, config.cir, config.cburst, config.pir, config.pburst)
             elif self._configs.pop(cell, None) is not None and self._index is not None:
                 self._engine.meter_clear(self._index, cell)
+            if resets:
+                self.set_counts(cell, NO_COUNTS)
 
     def read(self, request: p4r.MeterEntry) -> Iterator[p4r.MeterEntry]:
-        """One cell, or all without an index; the configuration is unset where it is the default."""
-        if request.HasField("counter_data"):
-            unimplemented(f"'{self.schema.name}': meters do not count their colors")
+        """One cell, or all without an index; the configuration is unset where it is the default, and the counts of
+        the colors are there if the request has them."""
         for cell in self._cells(request):
             config = self._configs.get(cell)
-            yield p4r.MeterEntry(meter_id=self.schema.id, index=p4r.Index(index=cell), config=config)
+            entry = p4r.MeterEntry(meter_id=self.schema.id, index=p4r.Index(index=cell), config=config)
+            if request.HasField("counter_data"):
+                entry.counter_data.CopyFrom(color_data(self.counts(cell)))
+            yield entry
+
+    def counts(self, cell: int) -> Sequence[Count]:
+        """What a cell marked green, yellow and red."""
+        return NO_COUNTS if self._index is None else self._engine.meter_counts(self._index, cell)
+
+    def set_counts(self, cell: int, counts: Sequence[Count]) -> None:
+        """Set what `counts` gives."""
+        if self._index is not None:
+            self._engine.meter_counts_set(self._index, cell, counts)
 
     def _cells(self, request: p4r.MeterEntry) -> range:
         if not request.HasField("index"):
@@ -145,8 +177,9 @@ class RegisterArray:
         cells = self._cells(request)
         data = self.schema.data
         assert data is not None
+        values: Iterable[bytes]
         if self._index is None:
-            values = [bytes(sum(data.sizes))] * len(cells)
+            values = repeat(bytes(sum(data.sizes)), len(cells))
         elif len(cells) == 1:
             values = [self._engine.register_read(self._index, cells[0])]
         else:

@@ -22,6 +22,7 @@ from fastswitch.server.errors import (
 )
 from fastswitch.server.schema import ActionUse, Profile
 
+_SUM_OF_WEIGHTS = p4r.ActionProfileActionSet.SUM_OF_WEIGHTS
 _MAX_WEIGHT_SUM = 65_536  # repetitions in one group of the engine, if P4Info sets no limit
 
 
@@ -297,8 +298,11 @@ class ProfileState:
 
     def _set(self, message: p4r.ActionProfileActionSet) -> Group:
         schema = self.schema
-        if message.action_selection_mode or message.size_semantics:
-            unimplemented("one-shot sets take the selector's own mode and size semantics only")
+        own_size = p4r.ActionProfileActionSet.SUM_OF_MEMBERS if schema.sum_of_members else _SUM_OF_WEIGHTS
+        if message.action_selection_mode not in (0, p4r.ActionProfileActionSet.HASH):
+            unimplemented(f"'{schema.name}': sets take the selector's own selection mode only, which is HASH")
+        if message.size_semantics not in (0, own_size):
+            unimplemented(f"'{schema.name}': sets take the selector's own size semantics only")
         key = message.SerializeToString(deterministic=True)
         group = self._sets.get(key)
         if group is not None:

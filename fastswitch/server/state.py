@@ -5,7 +5,15 @@ from typing import NoReturn
 
 from finsy.proto import p4r
 
-from fastswitch.server.arrays import CounterArray, MeterArray, RegisterArray, only_modify
+from fastswitch.server.arrays import (
+    NO_COUNTS,
+    CounterArray,
+    MeterArray,
+    RegisterArray,
+    check_color_reset,
+    color_data,
+    only_modify,
+)
 from fastswitch.server.digests import DigestState
 from fastswitch.server.engine_api import EngineSwitch
 from fastswitch.server.errors import invalid_argument, unimplemented
@@ -43,7 +51,7 @@ class PipelineState:
         self.value_sets = {i: ValueSetState(s, engine, code) for i, s in schema.value_sets.items()}
         self.digests = {i: DigestState(digest) for i, digest in schema.digests.items()}
         self.digest_of_list = {d.schema.list_id: d for d in self.digests.values() if d.schema.list_id is not None}
-        self.replication = ReplicationState(engine)
+        self.replication = ReplicationState(engine, port_up)
         self.packet_in = PacketHeader(schema.packet_in)
         self.packet_out = PacketHeader(schema.packet_out)
         self._writers: dict[str | None, Callable[[int, p4r.Entity], None]] = {
@@ -97,6 +105,7 @@ class PipelineState:
         """A port went up or down."""
         for profile in self.profiles.values():
             profile.port_changed(port)
+        self.replication.port_changed(port)
 
     def _load_hidden_tables(self, engine: EngineSwitch) -> None:
         visible = {table.name for table in self._schema.tables.values()}
@@ -170,11 +179,13 @@ class PipelineState:
     def _write_direct_meter(self, update_type: int, entity: p4r.Entity) -> None:
         only_modify(update_type, "direct meters")
         request = entity.direct_meter_entry
-        if request.HasField("counter_data"):
-            unimplemented("meters do not count their colors")
         table = self._direct_table(request.table_entry.table_id, "direct meter")
         entry = table.find(request.table_entry)
+        if request.HasField("counter_data"):
+            check_color_reset(request.counter_data)
         table.write_meter(entry, request.config if request.HasField("config") else None)
+        if request.HasField("counter_data"):
+            table.set_colors(entry, NO_COUNTS)
 
     def _write_replication(self, update_type: int, entity: p4r.Entity) -> None:
         self.replication.write(update_type, entity.packet_replication_engine_entry)
@@ -250,9 +261,11 @@ class PipelineState:
             yield p4r.Entity(direct_counter_entry=p4r.DirectCounterEntry(table_entry=_key_of(entry), data=data))
 
     def _read_direct_meter(self, entity: p4r.Entity) -> Iterator[p4r.Entity]:
-        request = entity.direct_meter_entry.table_entry
-        for _, entry in self._direct_entries(request, "direct meter"):
+        request = entity.direct_meter_entry
+        for table, entry in self._direct_entries(request.table_entry, "direct meter"):
             message = p4r.DirectMeterEntry(table_entry=_key_of(entry), config=entry.meter)
+            if request.HasField("counter_data"):
+                message.counter_data.CopyFrom(color_data(table.colors(entry)))
             yield p4r.Entity(direct_meter_entry=message)
 
     def _read_replication(self, entity: p4r.Entity) -> Iterator[p4r.Entity]:

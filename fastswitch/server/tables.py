@@ -4,13 +4,13 @@ An entry keeps the message the client sent, made canonical: reads answer with it
 with the priority, identifies it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from finsy.proto import p4r
 
 from engine import TableFull
-from fastswitch.server.arrays import check_meter_config, counter_data
-from fastswitch.server.engine_api import EngineSwitch, Target
+from fastswitch.server.arrays import NO_COUNTS, check_color_reset, check_meter_config, color_data, counter_data
+from fastswitch.server.engine_api import Count, EngineSwitch, Target
 from fastswitch.server.errors import (
     P4RuntimeError,
     already_exists,
@@ -18,7 +18,6 @@ from fastswitch.server.errors import (
     not_found,
     permission_denied,
     resource_exhausted,
-    unimplemented,
 )
 from fastswitch.server.match import FieldKey
 from fastswitch.server.profiles import ProfileState, Reference
@@ -186,6 +185,17 @@ class TableState:
                 self._engine.entry_meter_clear(self._index, entry.handle)
         entry.meter = config
 
+    def colors(self, entry: Entry) -> Sequence[Count]:
+        """What the direct meter of an entry marked green, yellow and red."""
+        if entry is self.default or self._index < 0:
+            return NO_COUNTS
+        return self._engine.entry_meter_counts(self._index, entry.handle)
+
+    def set_colors(self, entry: Entry, counts: Sequence[Count]) -> None:
+        """Set what `colors` gives."""
+        if entry is not self.default and self._index >= 0:
+            self._engine.entry_meter_counts_set(self._index, entry.handle, counts)
+
     # Private part
 
     def _key(self, request: p4r.TableEntry) -> EntryKey:
@@ -244,7 +254,9 @@ class TableState:
         if request.HasField("time_since_last_hit"):
             invalid_argument("time_since_last_hit is set by the server only")
         if request.HasField("meter_counter_data"):
-            unimplemented("meters do not count their colors")
+            if self._direct_meter is None:
+                invalid_argument(f"table '{schema.name}' has no direct meter")
+            check_color_reset(request.meter_counter_data)
         if request.HasField("counter_data"):
             if not schema.direct_counter:
                 invalid_argument(f"table '{schema.name}' has no direct counter")
@@ -263,6 +275,8 @@ class TableState:
                 self.write_meter(entry, request.meter_config)
             elif not inserted:
                 self.write_meter(entry, None)
+            if request.HasField("meter_counter_data"):
+                self.set_colors(entry, NO_COUNTS)
 
     def _modify_default(self, request: p4r.TableEntry) -> None:
         schema = self.schema
@@ -360,8 +374,9 @@ class TableState:
         """The entry's message, with what the request asks for beyond it."""
         wants_counter = self.schema.direct_counter and request.HasField("counter_data")
         wants_meter = entry.meter is not None and request.HasField("meter_config")
+        wants_colors = self._direct_meter is not None and request.HasField("meter_counter_data")
         wants_idle = self.schema.idle_timeout and request.HasField("time_since_last_hit")
-        if not (wants_counter or wants_meter or wants_idle):
+        if not (wants_counter or wants_meter or wants_colors or wants_idle):
             return entry.message
         message = p4r.TableEntry()
         message.CopyFrom(entry.message)
@@ -369,6 +384,8 @@ class TableState:
             message.counter_data.CopyFrom(self.counter(entry))
         if wants_meter and entry.meter is not None:
             message.meter_config.CopyFrom(entry.meter)
+        if wants_colors:
+            message.meter_counter_data.CopyFrom(color_data(self.colors(entry)))
         if wants_idle:
             message.time_since_last_hit.elapsed_ns = self.idle_ns(entry)
         return message

@@ -15,6 +15,7 @@ class FakeSwitch:
     def __init__(self, name: str = "s1", device_id: int = 1, table_size: int = 1024) -> None:
         self.name = name
         self.device_id = device_id
+        self.priority_queues = 4
         self.table_size = table_size
         self.table_sizes: dict[int, int] = {}
         self.register_sizes: dict[int, tuple[int, int]] = {}  # cells, bytes
@@ -35,8 +36,9 @@ class FakeSwitch:
         self.counters: dict[tuple[int, int], tuple[int, int]] = {}
         self.registers: dict[tuple[int, int], bytes] = {}
         self.meters: dict[tuple[int, int], tuple[int, ...] | None] = {}
+        self.colors: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
         self.multicast: dict[int, list[tuple[int, int]]] = {}
-        self.clones: dict[int, tuple[list[tuple[int, int]], int]] = {}
+        self.clones: dict[int, tuple[list[tuple[int, int]], int, int]] = {}
         self.sent: list[tuple[int, bytes]] = []
         self.last_hit: dict[int, int] = {}
 
@@ -135,14 +137,26 @@ class FakeSwitch:
     def meter_clear(self, meter, cell) -> None:
         self.meters.pop((meter, cell), None)
 
+    def meter_counts(self, meter, cell) -> list[tuple[int, int]]:
+        return list(self.colors.get(("array", meter, cell), [(0, 0)] * 3))
+
+    def meter_counts_set(self, meter, cell, counts) -> None:
+        self.colors["array", meter, cell] = list(counts)
+
+    def entry_meter_counts(self, table, handle) -> list[tuple[int, int]]:
+        return list(self.colors.get(("entry", table, handle), [(0, 0)] * 3))
+
+    def entry_meter_counts_set(self, table, handle, counts) -> None:
+        self.colors["entry", table, handle] = list(counts)
+
     def multicast_set(self, group, replicas) -> None:
         self.multicast[group] = replicas
 
     def multicast_delete(self, group) -> None:
         del self.multicast[group]
 
-    def clone_session_set(self, session, replicas, truncate=0) -> None:
-        self.clones[session] = (replicas, truncate)
+    def clone_session_set(self, session, replicas, truncate, priority) -> None:
+        self.clones[session] = (replicas, truncate, priority)
 
     def clone_session_delete(self, session) -> None:
         del self.clones[session]

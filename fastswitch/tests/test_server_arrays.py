@@ -90,8 +90,27 @@ def test_meters(state, n):
     with refused(rpc_code.INVALID_ARGUMENT, "meter: pburst -1 is negative"):
         bad = p4r.MeterEntry(meter_id=n.ids["port_meter"], config=p4r.MeterConfig(pburst=-1))
         state.write(update(MODIFY, meter_entry=bad))
-    with refused(rpc_code.UNIMPLEMENTED, "do not count their colors"):
-        read(state, meter_entry=p4r.MeterEntry(meter_id=n.ids["port_meter"], counter_data=p4r.MeterCounterData()))
+
+
+def test_meters_count_their_colors(state, n):
+    meter = n.ids["port_meter"]
+    state.engine.colors["array", engine_index("meters", "port_meter"), 2] = [(1, 10), (2, 20), (3, 30)]
+    query = p4r.MeterEntry(meter_id=meter, counter_data=p4r.MeterCounterData())
+    counted = p4r.MeterCounterData(
+        green=p4r.CounterData(packet_count=1, byte_count=10),
+        yellow=p4r.CounterData(packet_count=2, byte_count=20),
+        red=p4r.CounterData(packet_count=3, byte_count=30),
+    )
+    assert [entry.counter_data == counted for entry in read(state, meter_entry=query)] == [i == 2 for i in range(8)]
+    config = p4r.MeterConfig(cir=1, pir=1)
+    state.write(update(MODIFY, meter_entry=p4r.MeterEntry(meter_id=meter, index=cell(2), config=config)))
+    assert read(state, meter_entry=query)[2].counter_data == counted  # unset: as they were
+    assert not read(state, meter_entry=p4r.MeterEntry(meter_id=meter))[2].HasField("counter_data")
+    with refused(rpc_code.INVALID_ARGUMENT, "can only be set to zero, and green is not"):
+        state.write(update(MODIFY, meter_entry=p4r.MeterEntry(meter_id=meter, counter_data=counted)))
+    zero = p4r.MeterCounterData(green=p4r.CounterData())
+    state.write(update(MODIFY, meter_entry=p4r.MeterEntry(meter_id=meter, index=cell(2), counter_data=zero)))
+    assert state.engine.colors["array", engine_index("meters", "port_meter"), 2] == [(0, 0)] * 3
 
 
 @pytest.mark.parametrize(
@@ -177,12 +196,54 @@ def test_multicast_groups(state):
 def test_clone_sessions(state):
     session = clone(100, replica(b"\x01"), packet_length_bytes=64)
     state.write(update(INSERT, **session))
-    assert state.engine.clones == {100: ([(1, 0)], 64)}
+    assert state.engine.clones == {100: ([(1, 0)], 64, 0)}
     assert read(state, **clone(0)) == [session["packet_replication_engine_entry"]]
-    with refused(rpc_code.UNIMPLEMENTED, "classes of service are not supported"):
-        state.write(update(MODIFY, **clone(100, class_of_service=1)))
+    state.write(update(MODIFY, **clone(100, replica(b"\x01"), class_of_service=3)))
+    assert state.engine.clones == {100: ([(1, 0)], 0, 3)}
+    with refused(rpc_code.INVALID_ARGUMENT, "class of service 4 is a queue, and ports have 4"):
+        state.write(update(MODIFY, **clone(100, class_of_service=4)))
+    with refused(rpc_code.INVALID_ARGUMENT, "packet length -1 is negative"):
+        state.write(update(MODIFY, **clone(100, packet_length_bytes=-1)))
     state.write(update(DELETE, **clone(100)))
     assert state.engine.clones == {}
+
+
+def backed_up(first, *backups):
+    """A replica with backups, each given as (port, instance)."""
+    others = [p4r.BackupReplica(port=bytes([port]), instance=instance) for port, instance in backups]
+    return p4r.Replica(port=bytes([first[0]]), instance=first[1], backup_replicas=others)
+
+
+@pytest.mark.parametrize("make", [multicast, clone])
+def test_replicas_move_to_the_best_backup_whose_port_is_up(make):
+    down = {2}
+    state = new_state(down=down)
+    message = make(7, backed_up((1, 10), (2, 20), (3, 30)), replica(b"\x02", 5))
+    state.write(update(INSERT, **message))
+
+    def replicas():
+        return state.engine.multicast[7] if make is multicast else state.engine.clones[7][0]
+
+    def change(*ports):
+        changed = down.symmetric_difference(ports)
+        down.clear()
+        down.update(ports)
+        for port in changed:
+            state.port_changed(port)
+
+    assert replicas() == [(1, 10), (2, 5)]  # what has no backup stays where it is
+    change(1)
+    assert replicas() == [(2, 20), (2, 5)]
+    change(1, 2)
+    assert replicas() == [(3, 30), (2, 5)]
+    change(1, 2, 3)
+    assert replicas() == [(1, 10), (2, 5)]
+    change(2, 3)
+    assert replicas() == [(1, 10), (2, 5)]
+    assert read(state, **make(7)) == [message["packet_replication_engine_entry"]]
+    change(1, 3)
+    state.write(update(MODIFY, **make(7, backed_up((1, 10), (3, 30), (4, 40)))))
+    assert replicas() == [(4, 40)]
 
 
 @pytest.mark.parametrize("make", [multicast, clone])
@@ -199,8 +260,12 @@ def test_replication_refuses(state, make):
         state.write(update(INSERT, **make(1, replica(b"\x01", 65_536))))
     with refused(rpc_code.INVALID_ARGUMENT, "port 1 with instance 2 is given twice"):
         state.write(update(INSERT, **make(1, replica(b"\x01", 2), replica(b"\0\x01", 2))))
-    with refused(rpc_code.UNIMPLEMENTED, "backup replicas are not supported"):
-        state.write(update(INSERT, **make(1, p4r.Replica(port=b"\1", backup_replicas=[p4r.BackupReplica(port=b"\2")]))))
+    with refused(rpc_code.INVALID_ARGUMENT, "port 1 is its own backup"):
+        state.write(update(INSERT, **make(1, backed_up((1, 0), (1, 3)))))
+    with refused(rpc_code.INVALID_ARGUMENT, "port 2 with instance 3 is given twice"):
+        state.write(update(INSERT, **make(1, backed_up((1, 0), (2, 3)), backed_up((2, 3)))))
+    with refused(rpc_code.INVALID_ARGUMENT, "a replica has no port"):
+        state.write(update(INSERT, **make(1, p4r.Replica(port=b"\1", backup_replicas=[p4r.BackupReplica()]))))
     with refused(rpc_code.INVALID_ARGUMENT, "is either a multicast group or a clone session"):
         state.write(update(INSERT, packet_replication_engine_entry=p4r.PacketReplicationEngineEntry()))
 

@@ -216,9 +216,15 @@ def test_one_shot_rules(state, n):
         state.write(insert(entry(n, 1, one_shot(n, b"\x01", weight=0))))
     action = one_shot(n, b"\x01")
     action.action_profile_action_set.action_selection_mode = p4r.ActionProfileActionSet.RANDOM
-    with refused(rpc_code.UNIMPLEMENTED, "the selector's own mode"):
+    with refused(rpc_code.UNIMPLEMENTED, "the selector's own selection mode only, which is HASH"):
         state.write(insert(entry(n, 1, action)))
-    state.write(insert(entry(n, 1, one_shot(n, b"\x01"))))
+    action = one_shot(n, b"\x01")
+    action.action_profile_action_set.size_semantics = p4r.ActionProfileActionSet.SUM_OF_MEMBERS
+    with refused(rpc_code.UNIMPLEMENTED, "the selector's own size semantics only"):
+        state.write(insert(entry(n, 1, action)))
+    action.action_profile_action_set.action_selection_mode = p4r.ActionProfileActionSet.HASH
+    action.action_profile_action_set.size_semantics = p4r.ActionProfileActionSet.SUM_OF_WEIGHTS
+    state.write(insert(entry(n, 1, action)))
     with refused(rpc_code.INVALID_ARGUMENT, "is programmed with action sets: members and groups cannot be mixed in"):
         put(state, INSERT, member(n, 1))
     state.write(delete(entry(n, 1, one_shot(n))))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fastswitch.server.errors import P4RuntimeError
 from fastswitch.tests.server_kit import (
+    MODIFY,
     delete,
     exact,
     fake_engine,
@@ -21,6 +22,7 @@ from fastswitch.tests.server_kit import (
     read,
     refused,
     ternary,
+    update,
 )
 
 
@@ -495,6 +497,36 @@ def test_direct_meters(state, n):
     assert not read(state, table_entry=query)[0].HasField("meter_config")
     with refused(rpc_code.INVALID_ARGUMENT, "cir 30 is above pir 20"):
         state.write(modify(counted_entry(n, meter_config=p4r.MeterConfig(cir=30, pir=20))))
+
+
+def test_direct_meters_count_their_colors(state, n):
+    meter = p4r.MeterConfig(cir=10, cburst=100, pir=20, pburst=200)
+    state.write(insert(counted_entry(n, meter_config=meter, meter_counter_data=p4r.MeterCounterData())))
+    ((kind, table, handle),) = state.engine.colors
+    state.engine.colors[kind, table, handle] = [(1, 10), (2, 20), (3, 30)]
+    query = p4r.TableEntry(table_id=n.ids["exact_table"], meter_counter_data=p4r.MeterCounterData())
+    (found,) = read(state, table_entry=query)
+    assert (found.meter_counter_data.green.byte_count, found.meter_counter_data.red.packet_count) == (10, 3)
+    assert not found.HasField("meter_config")
+    direct = p4r.DirectMeterEntry(table_entry=p4r.TableEntry(table_id=n.ids["exact_table"]))
+    assert not read(state, direct_meter_entry=direct)[0].HasField("counter_data")
+    direct.counter_data.SetInParent()
+    assert read(state, direct_meter_entry=direct)[0].counter_data == found.meter_counter_data
+
+    state.write(modify(counted_entry(n, meter_config=meter)))
+    assert read(state, table_entry=query) == [found]  # unset: as they were
+    with refused(rpc_code.INVALID_ARGUMENT, "can only be set to zero, and green is not"):
+        state.write(modify(counted_entry(n, meter_counter_data=found.meter_counter_data)))
+    one = p4r.DirectMeterEntry(table_entry=counted_entry(n), counter_data=p4r.MeterCounterData())
+    state.write(update(MODIFY, direct_meter_entry=one))
+    assert state.engine.colors[kind, table, handle] == [(0, 0)] * 3
+    one.counter_data.yellow.packet_count = 1
+    with refused(rpc_code.INVALID_ARGUMENT, "can only be set to zero, and yellow is not"):
+        state.write(update(MODIFY, direct_meter_entry=one))
+    with refused(rpc_code.INVALID_ARGUMENT, "table 'ingress.lpm_table' has no direct meter"):
+        bad = n.entry("lpm_table", lpm(b"\x0a\0\0\0", 8), action=n.table_action("NoAction"))
+        bad.meter_counter_data.SetInParent()
+        state.write(insert(bad))
 
 
 def test_idle_timeouts(state, n):
