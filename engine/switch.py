@@ -72,11 +72,14 @@ def _event(notice: Any) -> Event:
 class Switch(Control):
     """Made by Fabric.add_switch; lives as long as its fabric."""
 
-    def __init__(self, fabric: Fabric, pointer: Any, name: str, device_id: int, cpu_port: int) -> None:
+    def __init__(
+        self, fabric: Fabric, pointer: Any, name: str, device_id: int, cpu_port: int, priority_queues: int
+    ) -> None:
         self.fabric = fabric
         self.name = name
         self.device_id = device_id
         self.cpu_port = cpu_port
+        self.priority_queues = priority_queues
         self._pointer = pointer
         self._pipeline: Pipeline | None = None
 
