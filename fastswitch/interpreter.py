@@ -273,7 +273,7 @@ class Interpreter(Actions):
         header, name = checksum["target"]
         if not checksum.get("verify", True) or not self.is_valid(packet, header) or not self._applies(packet, checksum):
             return False
-        return self._checksum(packet, checksum) != self.get(packet, header, name)
+        return self._checksum(packet, checksum) != self.get(packet, header, name) % (1 << 64)  # as BMv2 compares
 
     def deparse(self, packet: Packet) -> bytes:
         """The frame that leaves: updated checksums, valid headers, payload, cut to what truncate() asked for."""

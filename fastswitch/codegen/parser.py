@@ -226,11 +226,11 @@ class ParserEmitter:
     # -- select
 
     def _emit_select(self, out: Emitter, state: State) -> None:
-        if not state.key or not (state.transitions or any(isinstance(e, model.Lookahead) for e, _ in state.key)):
-            return
         bits = max((lookahead_bits(value) for value, _ in state.key), default=0)
         if bits:
             self._need(out, str((bits + 7) // 8))
+        if not state.key or not state.transitions:
+            return
         items = [item for value, width in state.key for item in self.padded(value, width)]
         total = 8 * state.key_bytes
         out.line("{")

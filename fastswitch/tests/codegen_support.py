@@ -278,8 +278,8 @@ def compare(compiled: Compiled, reference: Interpreter, frame: bytes, standard: 
     compiled.start(frame, **standard)
     packet = reference.parse(frame, standard)
     compiled.run("p")
-    assert compiled.std.parser_error == reference.standard_value(packet, "parser_error")
-    assert compiled.std.checksum_error == reference.standard_value(packet, "checksum_error")
+    for name in ("parser_error", "checksum_error"):
+        _equal(name, getattr(compiled.std, name), reference.standard_value(packet, name))
     compiled.run("i")
     reference.run("ingress", packet)
     _same_std(compiled, reference, packet)
@@ -295,7 +295,7 @@ def compare(compiled: Compiled, reference: Interpreter, frame: bytes, standard: 
     compiled.run("d")
     expected = reference.deparse(packet)
     got = compiled.frame()
-    assert got.hex() == expected.hex()
+    _equal("the frame that leaves", got.hex(), expected.hex())
     return {"port": port, "egress_spec": dropped, "frame": got, "packet": packet}
 
 
@@ -303,12 +303,16 @@ def _same_std(compiled: Compiled, reference: Interpreter, packet: Any) -> None:
     std = compiled.std
     for name in COMPARED_STD:
         if any(each[0] == name for each in reference.headers.get("standard_metadata", {"fields": []})["fields"]):
-            assert getattr(std, name) == reference.standard_value(packet, name), name
+            _equal(name, getattr(std, name), reference.standard_value(packet, name))
     requests = packet.requests
     if "clone" in requests:
-        assert std.clone_session == 0x80000000 | requests["clone"][0]
-        assert std.clone_field_list == requests["clone"][1]
+        _equal("clone_session", std.clone_session, 0x80000000 | requests["clone"][0])
+        _equal("clone_field_list", std.clone_field_list, requests["clone"][1])
     for request in ("resubmit", "recirculate"):
         number = requests.get(request, 0)
-        assert getattr(std, f"{request}_field_list") == (number + 1 if number else 0)
-    assert std.truncate_to == (requests["truncate"] + 1 if "truncate" in requests else 0)
+        _equal(request, getattr(std, f"{request}_field_list"), number + 1 if number else 0)
+    _equal("truncate_to", std.truncate_to, requests["truncate"] + 1 if "truncate" in requests else 0)
+
+
+def _equal(what: str, code: Any, interpreter: Any) -> None:
+    assert code == interpreter, f"{what}: {code} in code, {interpreter} in the interpreter"

@@ -85,6 +85,17 @@ def test_set_valid_zeroes_an_invalid_header_only(folder: Path) -> None:
         assert both.send("07ff") == "0000ff"
 
 
+def test_a_checksum_is_compared_in_64_bits(folder: Path) -> None:
+    body = {"name": "c", "id": 0, "algo": "csum16", "input": [field("h", "v")]}
+    sums = [{"name": "s", "id": 0, "type": "generic", "target": ["h", "sum"], "calculation": "c", "update": False}]
+    wide = program({"h": [["v", 16], ["sum", 80]]}, calculations=[body], checksums=sums)
+    with Both(wide, folder) as both:
+        both.send("0001" + "ffff" + "000000000000fffe")
+        assert both.compiled.std.checksum_error == 0
+        both.send("0001" + "ffff" + "000000000001fffe")
+        assert both.compiled.std.checksum_error == 1
+
+
 def test_an_invalid_header_copies_its_invalidity_only(folder: Path) -> None:
     body = [call("assign_header", header("a"), header("b"))]
     document = one_action({"a": BYTE, "b": BYTE}, body, states=[state("start", [extract("a")])])
@@ -99,6 +110,15 @@ def test_select_without_match_accepts(folder: Path) -> None:
         assert both.send("0102ff") == "0201ff"
         assert both.send("0502ff") == "0502ff"
         assert both.compiled.std.parser_error == 0
+
+
+def test_a_select_with_no_case_still_needs_what_it_looks_ahead_to(folder: Path) -> None:
+    key = [{"type": "lookahead", "value": [0, 16]}]
+    states = [state("start", [extract("a")], key, [], "second"), state("second", [extract("b")])]
+    with Both(program({"a": BYTE, "b": BYTE}, states=states, order=["b", "a"]), folder) as both:
+        assert both.send("010203") == "020103"
+        assert both.send("0102") == "0102"
+        assert both.compiled.std.parser_error == 1
 
 
 def test_select_masks_and_padding(folder: Path) -> None:

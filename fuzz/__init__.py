@@ -1,0 +1,1 @@
+"""Fuzzers: random and hostile input for everything that takes input from outside.  See README.md in this folder."""
