@@ -48,8 +48,9 @@ def _store(out: Emitter, checksum: Checksum, layout: Layout, hashes: Hashes) -> 
     width = checksum.target.field.width
     call = hashes.call(checksum.calculation)
     if place.limbs:
+        out.line(f"uint64_t sum = {call};")  # first: the field may be among what is summed
         out.line(f"memset({place.path}, 0, sizeof {place.path});")
-        out.line(f"{place.path}[0] = {call};")
+        out.line(f"{place.path}[0] = sum;")
         return
     if width < 64:
         call = f"({call} & UINT64_C({(1 << width) - 1:#x}))"

@@ -96,6 +96,14 @@ def test_a_checksum_is_compared_in_64_bits(folder: Path) -> None:
         assert both.compiled.std.checksum_error == 1
 
 
+def test_a_wide_checksum_may_cover_itself(folder: Path) -> None:
+    body = {"name": "c", "id": 0, "algo": "csum16", "input": [field("h", "sum")]}
+    sums = [{"name": "s", "id": 0, "type": "generic", "target": ["h", "sum"], "calculation": "c", "verify": False}]
+    document = program({"h": [["sum", 80]]}, calculations=[body], checksums=sums)
+    with Both(document, folder) as both:
+        assert both.send("00000000000000000005") == "0000000000000000fffa"
+
+
 def test_an_invalid_header_copies_its_invalidity_only(folder: Path) -> None:
     body = [call("assign_header", header("a"), header("b"))]
     document = one_action({"a": BYTE, "b": BYTE}, body, states=[state("start", [extract("a")])])
