@@ -5,48 +5,67 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from p4front.diagnostics import CompileError
-from p4front.driver import compile_file
+from p4front.diagnostics import CompileError, Diagnostic
+from p4front.driver import Compiled, compile_file
+from p4front.preprocessor import Preprocessor
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE = 0, 1, 2
+_SUFFIXES = (".txtpb", ".txt", ".bin", ".json")
 
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="p4front", description="Compile P4-16 for v1model to P4Info and BMv2 JSON.")
+    files = "FILE[,FILE]"
     parser.add_argument("program", type=Path, help="the P4 program")
+    parser.add_argument("--version", action="version", version=f"p4front {_version()}")
     parser.add_argument("-o", metavar="FILE", type=Path, help="write the BMv2 JSON here")
-    parser.add_argument("--p4runtime-files", metavar="FILE[,FILE]", help="write the P4Info here (.txtpb, .bin, .json)")
+    parser.add_argument("--p4runtime-files", metavar=files, help="write the P4Info here (.txtpb, .bin, .json)")
+    parser.add_argument("--p4runtime-entries-files", metavar=files, help="write the tables' entries here, likewise")
     parser.add_argument("-I", metavar="DIR", type=Path, action="append", default=[], help="search includes here")
     parser.add_argument("-D", metavar="NAME[=VALUE]", action="append", default=[], help="define a macro")
-    parser.add_argument("--p4v", choices=["16"], default="16", help="version of the language")
-    parser.add_argument("--std", choices=["p4-16"], default="p4-16", help="version of the language")
+    parser.add_argument("-U", metavar="NAME", action="append", default=[], help="undefine a macro")
+    parser.add_argument("-E", action="store_true", help="only preprocess, to stdout")
+    parser.add_argument("--p4v", choices=["16", "1.2"], default="16", help="version of the language")
+    parser.add_argument("--std", choices=["p4-16", "16"], default="p4-16", help="version of the language")
     parser.add_argument("--target", "-b", choices=["bmv2"], default="bmv2", help="the switch")
     parser.add_argument("--arch", "-a", choices=["v1model"], default="v1model", help="the architecture")
-    parser.add_argument("--Wdisable", action="store_true", help="show no warnings (--Wdisable=KIND: the same)")
-    parser.add_argument("--Werror", action="store_true", help="treat warnings as errors (--Werror=KIND: the same)")
+    kind = {"metavar": "KIND", "nargs": "?", "const": "", "action": "append", "default": []}
+    parser.add_argument("--Wdisable", help="show no warnings, or none of this kind", **kind)  # type: ignore[arg-type]
+    parser.add_argument("--Wwarn", help="show warnings, as it is without this option", **kind)  # type: ignore[arg-type]
+    parser.add_argument("--Werror", help="treat warnings as errors, or those of this kind", **kind)  # type: ignore[arg-type]
     return parser
 
 
-def _without_kinds(argv: Sequence[str]) -> list[str]:
-    """p4c's `--Wdisable=KIND` as `--Wdisable`: warnings have no kinds here; `--Wwarn` and `--Winfo` say nothing."""
-    plain = [arg.partition("=")[0] if arg.startswith("--W") else arg for arg in argv]
-    return [arg for arg in plain if arg not in ("--Wwarn", "--Winfo")]
+def _version() -> str:
+    try:
+        return version("plait")
+    except PackageNotFoundError:
+        return "(not installed)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code; errors and warnings go to stderr."""
-    options = _arguments().parse_args(_without_kinds(sys.argv[1:] if argv is None else argv))
+    options = _arguments().parse_args(_glued(sys.argv[1:] if argv is None else argv))
     try:
-        compiled = compile_file(options.program, include_dirs=options.I, defines=options.D)
-        warnings = [] if options.Wdisable else compiled.warnings
-        for warning in warnings:
-            print(warning, file=sys.stderr)
-        if warnings and options.Werror:
+        infos, entries = _outputs(options.p4runtime_files), _outputs(options.p4runtime_entries_files)
+        if options.E:
+            preprocessor = Preprocessor(options.I, options.D, options.U)
+            sys.stdout.write(preprocessor.run(options.program).text)
+            return EXIT_OK
+        compiled = compile_file(options.program, include_dirs=options.I, defines=options.D, undefines=options.U)
+        if _show_warnings(compiled, options.Wdisable, options.Werror):
             return EXIT_ERROR
-        for name in filter(None, (options.p4runtime_files or "").split(",")):
-            _write_p4info(Path(name), compiled.p4info, compiled.p4info_text)
+        for path in infos:
+            _write_message(path, compiled.p4info, compiled.p4info_text)
+        for path in entries:
+            _write_message(path, compiled.p4runtime_entries, compiled.p4runtime_entries_text)
         if options.o is not None:
             options.o.write_text(compiled.json_text, encoding="utf-8")
     except CompileError as error:
@@ -58,14 +77,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     return EXIT_OK
 
 
-def _write_p4info(path: Path, info: object, text: str) -> None:
+def _glued(argv: Sequence[str]) -> list[str]:
+    """A kind is given as `--Wdisable=KIND` only: what stands behind a plain `--Wdisable` is something else."""
+    return [f"{arg}=" if arg in ("--Wdisable", "--Werror", "--Wwarn") else arg for arg in argv]
+
+
+def _show_warnings(compiled: Compiled, disabled: list[str], errors: list[str]) -> bool:
+    """Print the warnings; whether one of them is an error."""
+    failed = False
+    for warning in compiled.warnings:
+        if "" in disabled or warning.kind in disabled:
+            continue
+        wrong = "" in errors or warning.kind in errors
+        failed = failed or wrong
+        shown = Diagnostic("error", warning.message, warning.location, warning.excerpt, warning.kind)
+        print(shown if wrong else warning, file=sys.stderr)
+    return failed
+
+
+def _outputs(names: str | None) -> list[Path]:
+    paths = [Path(name) for name in (names or "").split(",") if name]
+    for path in paths:
+        if path.suffix not in _SUFFIXES:
+            raise CompileError([Diagnostic("error", f"{path}: the suffix must be one of {', '.join(_SUFFIXES)}")])
+    return paths
+
+
+def _write_message(path: Path, message: Message, text: str) -> None:
     """In the format that the file's suffix asks for, as p4c does it."""
     if path.suffix == ".bin":
-        path.write_bytes(info.SerializeToString())  # type: ignore[attr-defined]
+        path.write_bytes(message.SerializeToString())
     elif path.suffix == ".json":
         from google.protobuf import json_format
 
-        path.write_text(json_format.MessageToJson(info), encoding="utf-8")  # type: ignore[arg-type]
+        path.write_text(json_format.MessageToJson(message), encoding="utf-8")
     else:
         path.write_text(text, encoding="utf-8")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from p4front import fold, ir, json_expr
@@ -157,7 +156,7 @@ class _Builder:
 
     def _value_sets(self) -> list[Json]:
         found: list[Json] = []
-        for member in _members(self.program.blocks[0]):
+        for member in ir.members_of(self.program.blocks[0]):
             if isinstance(member, ir.ValueSet):
                 element = member.element
                 fields = list(element.fields.values()) if isinstance(element, t.StructType) else []
@@ -175,7 +174,7 @@ class _Builder:
     def _externs(self) -> list[ir.Extern]:
         found = list(self.program.externs)
         for block in self.program.blocks:
-            found += [member for member in _members(block) if isinstance(member, ir.Extern)]
+            found += [member for member in ir.members_of(block) if isinstance(member, ir.Extern)]
         return found
 
     def _counters(self, externs: list[ir.Extern]) -> list[Json]:
@@ -264,17 +263,6 @@ class _Builder:
     def _pipeline(self, writer: PipelineWriter, pipeline: Pipeline, number: int) -> Json:
         json: Json = {"name": pipeline.name, "id": number, **writer.write(pipeline)}
         return self._located(json, pipeline.decl.name_span)
-
-
-def _members(instance: ir.Instance) -> Iterator[object]:
-    """What an instance and the instances in it declare, as far as it is applied."""
-    if not instance.applied:
-        return
-    for member in instance.members:
-        if isinstance(member, ir.Instance):
-            yield from _members(member)
-        else:
-            yield member
 
 
 def _number(extern: ir.Extern, name: str) -> int:

@@ -97,7 +97,8 @@ class ExpressionChecker(TypeChecker):
             base = t.representation(to)
             negative = isinstance(base, t.BitType) and not base.signed and value < 0
             problem = "negative value for" if negative else "does not fit"
-            self.diagnostics.warning(f"{value}: {problem} '{to}', truncated", expr.span)
+            kind = "mismatch" if negative else "overflow"
+            self.diagnostics.warning(kind, f"{value}: {problem} '{to}', truncated", expr.span)
         base_written = expr.base if isinstance(expr, ast.IntLit) else 10
         return literal(consteval.wrap(value, to), to, expr.span, base_written)
 
@@ -150,7 +151,7 @@ class ExpressionChecker(TypeChecker):
             raise self.fail(f"{expr.width} is not a valid width", expr.span)
         expr.type = t.BitType(expr.width, expr.signed)
         if not consteval.fits(expr.value, expr.type):
-            self.diagnostics.warning(f"{expr.value} does not fit '{expr.type}', truncated", expr.span)
+            self.diagnostics.warning("overflow", f"{expr.value} does not fit '{expr.type}', truncated", expr.span)
             expr.value = consteval.wrap(expr.value, expr.type)
         return expr
 

@@ -160,7 +160,7 @@ class TypeChecker(CheckerBase):
         checked = self.expr(expr)
         value = self.int_constant(checked, "the value of an enum member")
         if not consteval.fits(value, base):
-            self.diagnostics.warning(f"{value} does not fit '{base}'", expr.span)
+            self.diagnostics.warning("overflow", f"{value} does not fit '{base}'", expr.span)
         return consteval.wrap(value, base)
 
     def error_codes(self, decl: ast.ErrorDecl) -> None:

@@ -68,17 +68,20 @@ class SourceText:
 
 @dataclass(slots=True, frozen=True)
 class Diagnostic:
-    """One finished message: severity, place, text and the excerpt that shows the place."""
+    """One finished message: severity, place, text, the excerpt that shows the place; `kind` is p4c's of a warning."""
 
     severity: str
     message: str
     location: Location | None = None
     excerpt: tuple[str, ...] = ()
+    kind: str = ""
 
     def __str__(self) -> str:
         prefix = ""
         if self.location is not None:
             prefix = f"{self.location.file}({self.location.line}:{self.location.column}): "
+        if self.kind:
+            prefix += f"[--W{'warn' if self.severity == 'warning' else 'error'}={self.kind}] "
         return "\n".join([f"{prefix}{self.severity}: {self.message}", *self.excerpt])
 
 
@@ -104,17 +107,19 @@ class Diagnostics:
     def __init__(self, source: SourceText | None = None) -> None:
         self.source = source
         self.items: list[Diagnostic] = []
+        # limits of the switch, which the P4Info does not know: they count from `show_limits` on
+        self.limits: list[Diagnostic] = []
         self._seen: set[tuple[str, Location | None]] = set()
 
     def error(self, message: str, span: Span | None = None) -> None:
         """Record an error; the same message at the same place is recorded once."""
-        self._add("error", message, span)
+        self._add("error", message, span, self.items)
         if self.error_count >= self.LIMIT:
             raise CompileError(self.items)
 
-    def warning(self, message: str, span: Span | None = None) -> None:
-        """Record a warning."""
-        self._add("warning", message, span)
+    def warning(self, kind: str, message: str, span: Span | None = None) -> None:
+        """Record a warning; `kind` is what `--Wdisable=` and `@noWarn` call it."""
+        self._add("warning", message, span, self.items, kind)
 
     def fail(self, message: str, span: Span | None = None) -> Abort:
         """Record an error and give the exception to raise: `raise diagnostics.fail(...)`."""
@@ -124,6 +129,16 @@ class Diagnostics:
     def unsupported(self, construct: str, span: Span | None = None) -> Abort:
         """As `fail`, for a construct that the language has and this compiler has not yet."""
         return self.fail(f"{construct} are not supported yet", span)
+
+    def limit(self, message: str, span: Span | None = None) -> Abort:
+        """As `fail`, for what BMv2 cannot do though P4 and the control plane's view of the program can."""
+        self._add("error", message, span, self.limits)
+        return Abort(message)
+
+    def show_limits(self) -> None:
+        """From here on, what BMv2 cannot do is an error."""
+        self.items += self.limits
+        self.limits = []
 
     def check(self) -> None:
         """Raise `CompileError` if there was an error so far."""
@@ -140,7 +155,9 @@ class Diagnostics:
         """The warnings, which do not stop a compilation."""
         return [item for item in self.items if item.severity == "warning"]
 
-    def _add(self, severity: str, message: str, span: Span | None) -> None:
+    def _add(
+        self, severity: str, message: str, span: Span | None, to: list[Diagnostic], kind: str = ""
+    ) -> None:
         location: Location | None = None
         excerpt: tuple[str, ...] = ()
         if self.source is not None and span is not None and span[0] >= 0:
@@ -148,4 +165,4 @@ class Diagnostics:
             excerpt = tuple(self.source.excerpt(span))
         if (message, location) not in self._seen:
             self._seen.add((message, location))
-            self.items.append(Diagnostic(severity, message, location, excerpt))
+            to.append(Diagnostic(severity, message, location, excerpt, kind))

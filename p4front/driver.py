@@ -19,7 +19,8 @@ from p4front.parser import parse
 from p4front.preprocessor import Preprocessor
 
 if TYPE_CHECKING:
-    from finsy.proto import p4i
+    from finsy.proto import p4i, p4r
+    from google.protobuf.message import Message
 
 # Enough for the deepest nesting the parser admits, through every phase.
 RECURSION_LIMIT = 10_000
@@ -57,10 +58,22 @@ class Compiled:
     @cached_property
     def p4info_text(self) -> str:
         """The P4Info in protobuf's text format, with the header p4c writes."""
-        from google.protobuf import text_format
+        return _text("p4/config/v1/p4info.proto", self.p4info)
 
-        lines = ["# proto-file: p4/config/v1/p4info.proto", "# proto-message: p4.config.v1.P4Info", ""]
-        return "\n".join(lines) + "\n" + text_format.MessageToString(self.p4info)
+    @cached_property
+    def p4runtime_entries(self) -> p4r.WriteRequest:
+        """What would write the entries that tables start with, as a `p4.v1.WriteRequest` message."""
+        from p4front.p4runtime_entries import make_entries
+
+        diagnostics = self.checked.diagnostics
+        made = self.checked.checker.recover(make_entries, self.elaborated, self.p4info, diagnostics)
+        diagnostics.check()
+        return made  # type: ignore[no-any-return]
+
+    @cached_property
+    def p4runtime_entries_text(self) -> str:
+        """The entries in protobuf's text format, with the header p4c writes."""
+        return _text("p4/v1/p4runtime.proto", self.p4runtime_entries)
 
     @cached_property
     def bmv2_json(self) -> dict[str, Any]:
@@ -68,6 +81,8 @@ class Compiled:
         from p4front.bmv2_json import make_json
 
         diagnostics = self.checked.diagnostics
+        diagnostics.show_limits()
+        diagnostics.check()
         result = self.checked.checker.recover(
             make_json, self.elaborated, str(self.source_path), self.checked.source, diagnostics
         )
@@ -78,6 +93,13 @@ class Compiled:
     def json_text(self) -> str:
         """The JSON as it is written to disk."""
         return json.dumps(self.bmv2_json, indent=2) + "\n"
+
+
+def _text(file: str, message: Message) -> str:
+    from google.protobuf import text_format
+
+    header = f"# proto-file: {file}\n# proto-message: {message.DESCRIPTOR.full_name}\n\n"
+    return header + text_format.MessageToString(message)
 
 
 @contextmanager
@@ -93,10 +115,12 @@ def _deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-def check_file(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> Checked:
+def check_file(
+    path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = (), undefines: Iterable[str] = ()
+) -> Checked:
     """Preprocess, parse and check a file."""
     with _deep_recursion():
-        source = Preprocessor(include_dirs, defines).run(Path(path))
+        source = Preprocessor(include_dirs, defines, undefines).run(Path(path))
     return check_source(source)
 
 
@@ -110,20 +134,30 @@ def check_source(source: SourceText) -> Checked:
     return Checked(source, program, checker, diagnostics)
 
 
-def compile_file(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> Compiled:
+def compile_file(
+    path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = (), undefines: Iterable[str] = ()
+) -> Compiled:
     """Compile a P4-16 v1model program; raises `CompileError` with every error of the phase that failed."""
-    return compile_checked(Path(path), check_file(path, include_dirs=include_dirs, defines=defines))
+    return compile_checked(
+        Path(path), check_file(path, include_dirs=include_dirs, defines=defines, undefines=undefines)
+    )
 
 
 def compile_checked(path: Path, checked: Checked) -> Compiled:
     """Elaborate a checked program and make both outputs."""
+    compiled = elaborate_checked(path, checked)
     with _deep_recursion():
-        elaborated = elaborate(checked.program, checked.checker, checked.diagnostics)
-        compiled = Compiled(path, checked, elaborated)
         _ = compiled.p4info
         _ = compiled.bmv2_json
     compiled.warnings = checked.diagnostics.warnings
     return compiled
+
+
+def elaborate_checked(path: Path, checked: Checked) -> Compiled:
+    """Elaborate a checked program; the outputs are made, and may fail, when they are asked for."""
+    with _deep_recursion():
+        elaborated = elaborate(checked.program, checked.checker, checked.diagnostics)
+    return Compiled(path, checked, elaborated)
 
 
 def parse_declarations(path: Path, *, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> list[ast.Decl]:

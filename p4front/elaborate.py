@@ -155,7 +155,7 @@ class _Elaborator:
         lower.current = block
         self.checker.recover(lower.checksum_control, decl.body.body, verify)
         for item in lower.out:
-            self.diagnostics.error("a checksum can be only over fields and constants", item.span)
+            self.diagnostics.limit("a checksum can be only over fields and constants", item.span)
         lower.out = []
 
     def _annotation_value(self, expr: ast.Expr) -> consteval.Value | None:

@@ -6,6 +6,7 @@ its own, every call is inlined.  Expressions keep P4's types; statements keep P4
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from p4front import p4types as t
@@ -299,6 +300,11 @@ class Table:
     applied: bool = False
     applications: int = 0
 
+    def silences(self, warning: str) -> bool:
+        """Whether `@noWarn` on the table or on its entries turns this warning off."""
+        found = [item for item in (*self.annotations, *self.decl.entries_annotations) if item.name == "noWarn"]
+        return any(isinstance(arg, ast.StringLit) and arg.value == warning for item in found for arg in item.args)
+
 
 @dataclass(slots=True, eq=False)
 class Extern:
@@ -373,6 +379,17 @@ class Instance:
     applied: bool = False
     # actions of the top level that the tables and calls of this control use
     global_actions: list[ActionMember] = field(default_factory=list)
+
+
+def members_of(instance: Instance) -> Iterator[ActionMember | Table | Extern | ValueSet]:
+    """What an instance and the instances in it declare, as far as it is applied."""
+    if not instance.applied:
+        return
+    for member in instance.members:
+        if isinstance(member, Instance):
+            yield from members_of(member)
+        else:
+            yield member
 
 
 @dataclass(slots=True, eq=False)

@@ -8,9 +8,9 @@ from typing import Any
 
 from p4front import ir, json_expr
 from p4front import p4types as t
-from p4front import syntax as ast
 from p4front.diagnostics import Diagnostics, SourceText, Span
 from p4front.elaborate import Elaborated, Pipeline
+from p4front.entry_order import key_mask, key_range, ordered_entries
 from p4front.json_actions import ActionWriter, source_info
 from p4front.json_graph import AppliedTable, Conditional, HiddenTable, build_graph
 
@@ -153,10 +153,15 @@ class PipelineWriter:
             }
         elif table.default_args or table.actions[table.default].action.name != "NoAction":
             self.diagnostics.warning(
-                f"BMv2 has no default_action for {table.name}, which has an action profile", table.decl.name_span
+                "ignore-prop",
+                f"BMv2 has no default_action for {table.name}, which has an action profile",
+                table.decl.name_span,
             )
         if table.entries is not None:
-            json["entries"] = [self._entry(table, entry, place) for place, entry in enumerate(self._ordered(table))]
+            json["entries"] = [
+                self._entry(table, entry, place)
+                for place, (entry, _) in enumerate(ordered_entries(table, self.diagnostics))
+            ]
         return self._located(json, table.decl.name_span)
 
     def _next_tables(self, node: AppliedTable) -> Json:
@@ -189,30 +194,6 @@ class PipelineWriter:
             "mask": None if key.mask is None else json_expr.hexstr(key.mask, width),
         }
 
-    def _ordered(self, table: ir.Table) -> list[ir.Entry]:
-        """The entries with the one that wins first; entries without priorities are in that order already."""
-        entries = table.entries or []
-        if all(entry.priority is None for entry in entries):
-            return entries
-        if not any(key.match_kind in ("ternary", "range", "optional") for key in table.keys):
-            self.diagnostics.error("a table with only exact and lpm keys has no priorities", table.decl.name_span)
-            return entries
-        largest_wins = bool(_property(table, "largest_priority_wins", 1))
-        step = _property(table, "priority_delta", 1)
-        priorities: list[int] = []
-        for entry in entries:
-            priority = entry.priority
-            if priority is None:
-                if not priorities:
-                    self.diagnostics.error("the first entry must have a priority if another has one", entry.span)
-                    return entries
-                priority = priorities[-1] - step if largest_wins else priorities[-1] + step
-            if not 0 < priority < 1 << 31:
-                self.diagnostics.error(f"priority {priority} of this entry is out of range", entry.span)
-            priorities.append(priority)
-        places = sorted(range(len(entries)), key=lambda place: priorities[place], reverse=largest_wins)
-        return [entries[place] for place in places]
-
     def _entry(self, table: ir.Table, entry: ir.Entry, place: int) -> Json:
         action = table.actions[entry.action].action
         keys = [self._entry_key(key, made, entry) for key, made in zip(table.keys, entry.keys, strict=True)]
@@ -228,19 +209,20 @@ class PipelineWriter:
     def _entry_key(self, key: ir.Key, made: ir.EntryKey, entry: ir.Entry) -> Json:
         width = t.bit_width(key.type) or 0
         everything = (1 << width) - 1
+        value, mask = key_mask(made, width)
         if key.match_kind == "exact":
             if made.kind != "value":
                 self.diagnostics.error("an exact key needs a value", entry.span)
-            return {"match_type": "exact", "key": json_expr.hexstr(made.value, width)}
+            return {"match_type": "exact", "key": json_expr.hexstr(value, width)}
         if key.match_kind == "range":
-            low, high = (made.value, made.other) if made.kind == "range" else (made.value, made.value)
-            if made.kind == "any":
-                low, high = 0, everything
+            low, high = key_range(made, width)
+            if made.kind == "mask" or low > high:
+                self.diagnostics.error("a range key needs a value or a range that is not empty", entry.span)
             return {
                 "match_type": "range", "start": json_expr.hexstr(low, width), "end": json_expr.hexstr(high, width),
             }  # fmt: skip
-        mask = {"value": everything, "any": 0}.get(made.kind, made.other & everything)
-        value = made.value & mask
+        if made.kind == "range" or (made.kind == "mask" and key.match_kind == "optional"):
+            self.diagnostics.error(f"a {made.kind} is no value of a key of kind {key.match_kind}", entry.span)
         if key.match_kind == "lpm":
             free = (mask ^ everything).bit_length()
             if mask ^ everything != (1 << free) - 1:
@@ -290,10 +272,3 @@ class PipelineWriter:
         if with_selector and not inputs:
             self.diagnostics.error(f"table {table.name} has no key of kind selector", table.decl.name_span)
         return {"type": "indirect_ws" if with_selector else "indirect", "action_profile": profile.name}
-
-
-def _property(table: ir.Table, name: str, default: int) -> int:
-    """The value of a table property that is a literal."""
-    item = table.decl.properties.get(name)
-    value = item.value if item is not None else None
-    return int(value.value) if isinstance(value, ast.IntLit | ast.BoolLit) else default

@@ -60,7 +60,7 @@ class ExternLowering(BlockLowering):
         if target.kind == "extern":
             function = self._functions.get(target.name)
             if function is None or target.decl.span is None:
-                raise self.diagnostics.unsupported(f"calls of extern function '{target.name}'", call.span)
+                raise self.diagnostics.limit(f"BMv2 has no extern function '{target.name}'", call.span)
             function(call)
             return None
         if target.kind == "constructor":
@@ -73,7 +73,7 @@ class ExternLowering(BlockLowering):
         name = value.target.type.extern.name
         method = self._methods.get((name, target.name))
         if method is None:
-            raise self.diagnostics.unsupported(f"calls of method '{name}.{target.name}'", call.span)
+            raise self.diagnostics.limit(f"BMv2 has no extern method '{name}.{target.name}'", call.span)
         method(call, value.target)
         return None
 
@@ -306,7 +306,7 @@ class ExternLowering(BlockLowering):
             elif isinstance(item, ast.CallStmt) and "checksum" in item.call.target.name:
                 self._checksum(item.call, conditions, verify)
             elif not isinstance(item, ast.Empty):
-                self.diagnostics.error("only checksum calls are supported in a checksum control", item.span)
+                self.diagnostics.limit("BMv2 has only checksum calls in a checksum control", item.span)
 
     def _checksum_block(self, call: ast.Call, conditions: list[ir.Expr], verify: bool) -> None:
         """A control applied in a checksum control."""

@@ -116,7 +116,8 @@ class ParserLowering(ExternLowering):
 
     def _next(self, name: ast.Name | None, run: _ParserRun, span: Span) -> str | None:
         if name is None or name.name == "reject":
-            self.diagnostics.warning("BMv2 has no transition to 'reject': the packet is accepted", span)
+            text = "BMv2 has no transition to 'reject': the packet is accepted"
+            self.diagnostics.warning("parser-transition", text, span)
             return None
         if name.name == "accept":
             return run.accept
@@ -287,7 +288,7 @@ class ParserLowering(ExternLowering):
     def run_deparser(self, block: BlockInstance, bindings: dict[ast.Decl, Value]) -> list[str]:
         """The headers in the order they leave."""
         for item in self.run_control(block, bindings):
-            self.diagnostics.error("only emit() is supported in the deparser", item.span)
+            self.diagnostics.limit("BMv2 has only emit() in the deparser", item.span)
         return self.deparser
 
 

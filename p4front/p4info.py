@@ -54,7 +54,7 @@ class _Builder:
         self.info = p4i.P4Info()
         self.symbols = Symbols(diagnostics)
         self.types = TypeInfo(self.info, program.errors, diagnostics)
-        members = [list(_members(block)) for block in program.blocks]
+        members = [list(ir.members_of(block)) for block in program.blocks]
         self.actions: list[ir.ActionMember] = []
         for instance, block in zip(program.blocks, members, strict=True):
             self.actions += instance.global_actions
@@ -386,17 +386,6 @@ class _Builder:
             metadata = message.metadata.add(id=field_id, name=name)
             self._annotate(metadata, field.annotations)
             self._typed(metadata, field.type)
-
-
-def _members(instance: ir.Instance) -> Iterator[Member]:
-    """What an instance and the instances in it declare, as far as it is applied."""
-    if not instance.applied:
-        return
-    for member in instance.members:
-        if isinstance(member, ir.Instance):
-            yield from _members(member)
-        else:
-            yield member
 
 
 def _flat_fields(fields: list[ast.FieldDecl], prefix: str) -> Iterator[tuple[str, ast.FieldDecl]]:

@@ -490,6 +490,7 @@ class Parser(StatementParser):
                 table.actions = self.table_actions()
             elif which.text == "entries":
                 table.entries, table.entries_const = self.table_entries(), const
+                table.entries_annotations = property_annotations
             else:
                 value = self.expression()
                 self.expect(";")

@@ -43,9 +43,11 @@ class _Conditional:
 
 
 class Preprocessor:
-    """Runs over one file and what it includes; `macros` may be seeded by `-D`."""
+    """Runs over one file and what it includes; `-D` and `-U` seed `macros`."""
 
-    def __init__(self, include_dirs: Sequence[Path] = (), defines: Iterable[str] = ()) -> None:
+    def __init__(
+        self, include_dirs: Sequence[Path] = (), defines: Iterable[str] = (), undefines: Iterable[str] = ()
+    ) -> None:
         self.include_dirs = [*include_dirs, STANDARD_INCLUDE_DIR]
         self.macros: dict[str, Macro] = {"__p4c__": Macro(["1"])}
         for define in defines:
@@ -53,6 +55,8 @@ class Preprocessor:
             if not _IDENTIFIER.fullmatch(name):
                 raise CompileError([Diagnostic("error", f"-D{define}: {name!r} is not an identifier")])
             self.macros[name] = Macro(_pieces(value) if equals else ["1"])
+        for name in undefines:
+            self.macros.pop(name, None)
         self.files: dict[str, list[str]] = {}
         self._out: list[str] = []
         self._origins: list[tuple[str, int]] = []

@@ -23,12 +23,18 @@ _LEVELS: list[dict[str, Callable[[int, int], int]]] = [
     },
     {"<<": lambda a, b: a << min(max(b, 0), 63), ">>": lambda a, b: a >> min(max(b, 0), 63)},
     {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
-    {"*": lambda a, b: a * b, "/": lambda a, b: a // b if b else 0, "%": lambda a, b: a % b if b else 0},
+    {"*": lambda a, b: a * b, "/": lambda a, b: _divided(a, b), "%": lambda a, b: a - b * _divided(a, b)},
 ]
 
 
 class IfExpressionError(Exception):
-    """The condition is not an expression."""
+    """The condition is not an expression, or has no value."""
+
+
+def _divided(left: int, right: int) -> int:
+    """C's division, which goes towards zero."""
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def evaluate_condition(text: str) -> int:
@@ -46,7 +52,20 @@ def evaluate_condition(text: str) -> int:
     value = reader.ternary()
     if reader.peek():
         raise IfExpressionError(f"unexpected {reader.peek()!r}")
+    if value is None:
+        raise IfExpressionError("division by zero")
     return value
+
+
+def _applied(op: str, apply: Callable[[int, int], int], left: int | None, right: int | None) -> int | None:
+    """`left op right`, where None is the quotient of a division by zero: wrong only if its value is needed."""
+    if op == "&&" and left == 0:
+        return 0
+    if op == "||" and left:
+        return 1
+    if left is None or right is None or (op in ("/", "%") and right == 0):
+        return None
+    return apply(left, right)
 
 
 class _Reader:
@@ -64,7 +83,7 @@ class _Reader:
         return token
 
     # BNF: ternary : binary ('?' ternary ':' ternary)?
-    def ternary(self) -> int:
+    def ternary(self) -> int | None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise IfExpressionError("nested too deeply")
@@ -75,22 +94,22 @@ class _Reader:
             if self.take() != ":":
                 raise IfExpressionError("expected ':'")
             otherwise = self.ternary()
-            value = then if value else otherwise
+            value = None if value is None else then if value else otherwise
         self.depth -= 1
         return value
 
     # BNF: binary[n] : binary[n+1] (operator[n] binary[n+1])*
-    def binary(self, level: int) -> int:
+    def binary(self, level: int) -> int | None:
         if level == len(_LEVELS):
             return self.unary()
         value = self.binary(level + 1)
         while self.peek() in _LEVELS[level]:
-            apply = _LEVELS[level][self.take()]
-            value = apply(value, self.binary(level + 1))
+            op = self.take()
+            value = _applied(op, _LEVELS[level][op], value, self.binary(level + 1))
         return value
 
     # BNF: unary : ('!' | '~' | '-' | '+')* (number | identifier | '(' ternary ')')
-    def unary(self) -> int:
+    def unary(self) -> int | None:
         token = self.take()
         if token in ("!", "~", "-", "+"):
             self.depth += 1
@@ -98,6 +117,8 @@ class _Reader:
                 raise IfExpressionError("nested too deeply")
             value = self.unary()
             self.depth -= 1
+            if value is None:
+                return None
             return {"!": int(not value), "~": ~value, "-": -value, "+": value}[token]
         if token == "(":
             value = self.ternary()

@@ -456,6 +456,7 @@ class TableDecl(Decl):
     entries: list[Entry] | None
     entries_const: bool
     properties: dict[str, Property]
+    entries_annotations: list[Annotation] = field(default_factory=list)
     has_key: bool = False
 
 

@@ -52,7 +52,7 @@ def test_sections_and_version(ecmp: dict[str, Any]) -> None:
 
 def test_ecmp_headers_and_metadata(ecmp: dict[str, Any]) -> None:
     headers = {header["name"]: header for header in ecmp["headers"]}
-    assert list(headers) == ["scalars", "ethernet", "ipv4", "udp", "bth", "standard_metadata"]
+    assert {"scalars", "ethernet", "ipv4", "udp", "bth", "standard_metadata"} <= set(headers)
     assert all(sum(field[1] for field in kind["fields"]) % 8 == 0 for kind in ecmp["header_types"])
     scalars = next(kind for kind in ecmp["header_types"] if kind["name"] == headers["scalars"]["header_type"])
     assert ["metadata_t.flow_hash", 16, False] in scalars["fields"]

@@ -33,7 +33,7 @@ def ecmp() -> p4i.P4Info:
 
 def test_ecmp_tables(ecmp: p4i.P4Info) -> None:
     tables = {table.preamble.alias: table for table in ecmp.tables}
-    assert list(tables) == ["switch_seed", "ipv4_lpm", "ecn_threshold"]
+    assert list(tables) == ["switch_seed", "ipv4_lpm", "neighbor", "trace", "red_curve"]
     lpm = tables["ipv4_lpm"]
     assert lpm.preamble.name == "ingress.balance.ipv4_lpm"
     assert [(f.id, f.name, f.bitwidth, f.match_type) for f in lpm.match_fields] == [
@@ -50,12 +50,14 @@ def test_ecmp_tables(ecmp: p4i.P4Info) -> None:
 
 def test_ecmp_actions_and_counters(ecmp: p4i.P4Info) -> None:
     actions = {action.preamble.alias: action for action in ecmp.actions}
-    assert list(actions) == ["NoAction", "set_seed", "forward", "set_threshold"]
-    forward = [(p.id, p.name, p.bitwidth) for p in actions["forward"].params]
-    assert forward == [(1, "src_mac", 48), (2, "dst_mac", 48), (3, "port", 9)]
+    assert list(actions) == ["NoAction", "set_seed", "forward", "set_macs", "trace_to", "set_red"]
+    set_macs = [(p.id, p.name, p.bitwidth) for p in actions["set_macs"].params]
+    assert set_macs == [(1, "src_mac", 48), (2, "dst_mac", 48)]
     assert [(c.preamble.name, c.size, c.spec.unit) for c in ecmp.counters] == [
-        ("ingress.rx.port_rx", 512, p4i.CounterSpec.BOTH),
+        ("ingress.arrive.rx.port_rx", 512, p4i.CounterSpec.BOTH),
         ("egress.tx.port_tx", 512, p4i.CounterSpec.BOTH),
+        ("egress.tx.queue_tx", 4096, p4i.CounterSpec.BOTH),
+        ("egress.mark.ecn_marked", 512, p4i.CounterSpec.BOTH),
     ]
 
 

@@ -54,6 +54,8 @@ def test_defines_from_the_command_line() -> None:
         ("#include <none.p4>", "none.p4: no such file"),
         ("#include none", "#include expects"),
         ("#define 1", "macro names must be identifiers"),
+        ("#if 1 / 0\n#endif", "in #if: division by zero"),
+        ("#if (4 % (2 - 2)) == 0\n#endif", "in #if: division by zero"),
         ("#frobnicate", "invalid preprocessing directive #frobnicate"),
         ("#define F(a) a\nF(1", "unterminated argument list"),
         ("#define F(a) a\nF(1, 2)", "takes 1 arguments, 2 given"),
@@ -62,6 +64,12 @@ def test_defines_from_the_command_line() -> None:
 def test_errors(source: str, message: str) -> None:
     with pytest.raises(CompileError, match=message.replace("(", r"\(").replace("+", r"\+")):
         text_of(source)
+
+
+@pytest.mark.parametrize("condition", ["0 && 1 / 0", "1 || 1 % 0", "1 ? 1 : 1 / 0", "-7 / 2 == -3", "-7 % 2 == -1"])
+def test_a_division_that_c_does_not_evaluate(condition: str) -> None:
+    text = text_of(f"#if {condition}\nyes\n#else\nno\n#endif")
+    assert ("yes" in text) == (not condition.startswith("0 &&"))
 
 
 def test_includes_are_relative_to_the_file_and_keep_its_lines(tmp_path: Path) -> None:
