@@ -20,7 +20,8 @@ from finsy.proto import p4r
 from controller import defaults, entries
 from controller.connection import controlling, each, translated, write
 from controller.errors import ControllerError, VerifyError
-from controller.routes import EcmpPolicy, Entries, ecmp_entries
+from controller.policy import Policy, fabric_entries
+from controller.routes import Entries
 from controller.targets import Target
 from mininet_topos.topology import Topology
 
@@ -118,7 +119,7 @@ async def install(
     topology: Topology,
     targets: Sequence[Target],
     program: Program,
-    policy: EcmpPolicy | None = None,
+    policy: Policy | None = None,
     verify: bool = True,
 ) -> InstallReport:
     """Loads the program on all switches at once, writes the routes of `policy`, and reads everything back.
@@ -129,7 +130,7 @@ async def install(
     report = InstallReport()
     started = time.monotonic()
     schema = read_schema(program)
-    wanted = ecmp_entries(topology, schema, policy)
+    wanted = fabric_entries(topology, schema, policy)
     report.seconds["routes"] = time.monotonic() - started
     await install_entries(targets, program, wanted, report, verify)
     return report

@@ -25,7 +25,7 @@ import engine
 import engine.bench
 from controller.control import Program, install, read_schema
 from controller.errors import SwitchUnreachableError
-from controller.routes import ecmp_entries
+from controller.policy import fabric_entries
 from controller.targets import Target
 from fastswitch.server.device import Device
 from fastswitch.server.program import ProgramStore
@@ -89,7 +89,7 @@ def explain(result: dict[str, Any]) -> str:
 def _memory_hops(program: CompiledProgram) -> float:
     topology = fattree(4, rate_bps=100 * 10**9, delay_ns=1000)
     schema = read_schema(Program(program.p4info, program.json))
-    wanted = ecmp_entries(topology, schema)
+    wanted = fabric_entries(topology, schema)
     rates = []
     with engine.Fabric("virtual", seed=1) as fabric:
         switches = {node.name: fabric.add_switch(node.name, node.device_id or 0) for node in topology.switches}

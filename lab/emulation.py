@@ -15,7 +15,7 @@ from typing import Any
 
 from controller.control import InstallReport, Program, install
 from controller.counters import read_port_counters
-from controller.routes import EcmpPolicy
+from controller.policy import Policy
 from fastswitch.control import ControlError
 from lab import clean, compiling, running
 from lab.bmv2_view import Bmv2View
@@ -128,7 +128,7 @@ class Emulation:
                 self.topology,
                 self.network.targets,
                 Program(program.p4info, program.json),
-                EcmpPolicy(seed=config.seed),
+                Policy(seed=config.seed),
             )
         )
         self._talk(f"{self.installed.verified} table entries written over P4Runtime and read back equal")

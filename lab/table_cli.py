@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="List, dump, add, change and delete
 Switch = Annotated[str, typer.Argument(help="Switch of the running laboratory, such as s1.")]
 TableName = Annotated[str, typer.Argument(help="Table, by any unique end of its name, such as ipv4_lpm.")]
 Match = Annotated[list[str] | None, typer.Argument(help="FIELD=VALUE for each key field.")]
-Action = Annotated[str, typer.Option("--action", "-a", help="Such as 'forward(src_mac=…, dst_mac=…, port=3)'.")]
+Action = Annotated[str, typer.Option("--action", "-a", help="Such as 'forward(port=3)'.")]
 Priority = Annotated[int | None, typer.Option(help="Larger wins; for ternary, range and optional keys only.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 
@@ -63,7 +63,7 @@ def dump(switch: Switch, table: Annotated[str | None, typer.Argument()] = None, 
 def add(switch: Switch, table: TableName, match: Match = None, action: Action = "", priority: Priority = None) -> None:
     """Adds an entry.
 
-    Example: plait table add s1 ecn_threshold standard_metadata.egress_port=3 -a 'set_threshold(packets=20)'
+    Example: plait table add s1 neighbor standard_metadata.egress_spec=9 -a NoAction
     """
     _run(tables.table_add(_target(switch), table, match or [], action, priority))
 
@@ -74,7 +74,7 @@ def change(
 ) -> None:
     """Changes the action of an entry; without FIELD=VALUE, the table's default.
 
-    Example: plait table set s1 ecn_threshold standard_metadata.egress_port=3 -a 'set_threshold(packets=40)'
+    Example: plait table set s1 neighbor standard_metadata.egress_spec=9 -a 'set_macs(0x0a, 0x0b)'
     """
     _run(tables.table_set(_target(switch), table, match or [], action, priority))
 
@@ -83,6 +83,6 @@ def change(
 def delete(switch: Switch, table: TableName, match: Match = None, priority: Priority = None) -> None:
     """Deletes an entry.
 
-    Example: plait table del s1 ecn_threshold standard_metadata.egress_port=3
+    Example: plait table del s1 neighbor standard_metadata.egress_spec=9
     """
     _run(tables.table_del(_target(switch), table, match or [], priority))

@@ -115,6 +115,11 @@ def _slowest_to(topology: Topology, switch: str, frame_bytes: int) -> dict[str, 
     return worst
 
 
+def link_bdp_bytes(link: Link, rtt_ns: int) -> int:
+    """Bytes that a link carries in a round-trip time, rounded up."""
+    return -(-link.rate_bps * rtt_ns // (NS_PER_S * BITS_PER_BYTE))
+
+
 def link_bdp_packets(link: Link, rtt_ns: int, packet_bytes: int) -> int:
     """Packets of this length that a link carries in a round-trip time, rounded up."""
     return -(-link.rate_bps * rtt_ns // (NS_PER_S * BITS_PER_BYTE * packet_bytes))

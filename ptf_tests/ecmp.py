@@ -19,7 +19,7 @@ NEXT = {port: (f"06:00:00:01:00:{port:02x}", f"02:00:0a:00:01:{port:02x}") for p
 
 
 def forward(port: int) -> str:
-    return f"forward(src_mac={NEXT[port][0]}, dst_mac={NEXT[port][1]}, port={port})"
+    return f"forward(port={port})"
 
 
 def write(dst: str, *, ttl: int = 64, tos: int = 2, sport: int = 50000, size: int = 256) -> Packet:
@@ -49,6 +49,10 @@ def forwarded(packet: Packet, port: int) -> bytes:
 class EcmpTest(SwitchTest):
     def setUp(self) -> None:
         super().setUp()
+        for port, (own, theirs) in NEXT.items():
+            self.add(
+                "neighbor", [f"standard_metadata.egress_spec={port}"], f"set_macs(src_mac={own}, dst_mac={theirs})"
+            )
         self.add("ipv4_lpm", ["hdr.ipv4.dst_addr=10.0.1.0/24"], "{" + forward(2) + "}")
 
     def expect_nothing(self, packet: Packet) -> None:
@@ -160,10 +164,12 @@ class SpreadsFlows(EcmpTest):
 
 
 class MarksNothingOnAnEmptyQueue(EcmpTest):
-    """With a threshold of 0 packets a packet that finds an empty queue is still not marked; not-ECT never is."""
+    """With a threshold of 0 bytes a packet that finds an empty queue is still not marked; not-ECT never is."""
 
     def runTest(self) -> None:
-        self.add("ecn_threshold", ["standard_metadata.egress_port=2"], "set_threshold(packets=0)")
+        self.add(
+            "red_curve", ["standard_metadata.egress_port=2"], "set_red(kmin_bytes=0, kmax_bytes=0, slope_per_byte=0)"
+        )
         for tos in (0, 1, 2, 3):
             packet = write("10.0.1.7", tos=tos)
             send_packet(self, 1, bytes(packet))

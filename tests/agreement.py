@@ -18,12 +18,13 @@ from pathlib import Path
 import finsy as fy
 
 from controller.control import Program
-from controller.routes import DESTINATION, EGRESS_PORT, ROUTES, SET_SEED, SET_THRESHOLD
+from controller.policy import SEED, SET_SEED
+from controller.ports import EGRESS_PORT, EGRESS_SPEC, NEIGHBOR, RED, SET_MACS, RedCurve
+from controller.routes import DESTINATION, FORWARD, ROUTES
 from ptf_tests.runner import PORTS, load, make_ports, running_switch
 
-FORWARD, SWITCH_SEED, ECN_THRESHOLD = "ingress.balance.forward", "ingress.balance.per_flow.switch_seed", "ecn_threshold"
 ODD_MULTIPLIER = 0x85EBCA6B
-NO_MARKING = 100_000  # packets: no queue is that deep, so marking does not depend on the machine
+NO_MARKING = RedCurve(10**9, 10**9)  # no queue is that deep, so marking does not depend on the machine
 # Prefix -> ports of its next hops; a port that occurs twice has twice the weight.
 ROUTE_PORTS = {
     "0.0.0.0/0": (3,),
@@ -48,20 +49,18 @@ def next_hop(port: int) -> tuple[int, int]:
 
 
 def entries() -> list[fy.P4TableEntry]:
-    made = [
-        fy.P4TableEntry(SWITCH_SEED, action=fy.Action(SET_SEED, odd_multiplier=ODD_MULTIPLIER), is_default_action=True)
-    ]
+    made = [fy.P4TableEntry(SEED, action=fy.Action(SET_SEED, odd_multiplier=ODD_MULTIPLIER), is_default_action=True)]
     for prefix, ports in ROUTE_PORTS.items():
         network = IPv4Network(prefix)
-        members = []
-        for port in sorted(set(ports)):
-            source, destination = next_hop(port)
-            members.append((ports.count(port), fy.Action(FORWARD, src_mac=source, dst_mac=destination, port=port)))
+        members = [(ports.count(port), fy.Action(FORWARD, port=port)) for port in sorted(set(ports))]
         match = fy.Match({DESTINATION: (int(network.network_address), network.prefixlen)} if network.prefixlen else {})
         made.append(fy.P4TableEntry(ROUTES, match=match, action=fy.IndirectAction(members)))
     for port in PORTS[:2]:
-        action = fy.Action(SET_THRESHOLD, packets=NO_MARKING)
-        made.append(fy.P4TableEntry(ECN_THRESHOLD, match=fy.Match({EGRESS_PORT: port}), action=action))
+        made.append(fy.P4TableEntry(RED, match=fy.Match({EGRESS_PORT: port}), action=NO_MARKING.action()))
+    for port in PORTS:
+        source, destination = next_hop(port)
+        macs = fy.Action(SET_MACS, src_mac=source, dst_mac=destination)
+        made.append(fy.P4TableEntry(NEIGHBOR, match=fy.Match({EGRESS_SPEC: port}), action=macs))
     return made
 
 

@@ -58,9 +58,11 @@ def interpreted(document: dict[str, Any]) -> agreement.Outcome:
     switch.defaults[names["switch_seed"]] = (ids["set_seed"], [agreement.ODD_MULTIPLIER])
     for prefix, ports in agreement.ROUTE_PORTS.items():
         network = IPv4Network(prefix)
-        group = [(ids["forward"], [*agreement.next_hop(port), port]) for port in sorted(ports)]
+        group = [(ids["forward"], [port]) for port in sorted(ports)]
         match = [("lpm", int(network.network_address), network.prefixlen)]
         switch.add_entry(names["ipv4_lpm"], match, ids["forward"], [], group=group)
+    for port in agreement.PORTS:
+        switch.add_entry(names["neighbor"], [("exact", port)], ids["set_macs"], list(agreement.next_hop(port)))
     outcome: agreement.Outcome = []
     for ingress_port, frames in agreement.rounds():
         out: dict[int, list[bytes]] = {port: [] for port in agreement.PORTS}

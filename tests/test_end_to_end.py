@@ -130,15 +130,15 @@ def test_an_error_in_the_program_is_shown_as_p4c_would(tmp_path: Path) -> None:
         .replace('"include/', f'"{ROOT}/p4src/include/')
         .replace('"lb/', f'"{ROOT}/p4src/lb/')
         .replace('"aqm/', f'"{ROOT}/p4src/aqm/')
-        .replace("hdr.ipv4.ttl - 1", "hdr.ipv4.tll - 1")
+        .replace("hdr, meta, standard_metadata, routable", "hdr, meta, standard_metadata, routible")
     )
-    line = next(number for number, text in enumerate(source.read_text().splitlines(), 1) if "tll" in text)
+    line = next(number for number, text in enumerate(source.read_text().splitlines(), 1) if "routible" in text)
     result = plait("demo", "--program", str(source), "--out", str(tmp_path / "out"))
     assert result.returncode == 1
     message, quoted, carets = result.stderr.splitlines()[:3]
     assert message.startswith(f"{source}({line}:")
-    assert "'tll'" in message
+    assert "routible" in message
     assert carets.strip("^ ") == ""
     assert "^" in carets
-    assert quoted[carets.index("^") :].startswith(("tll", "hdr.ipv4.tll"))
+    assert quoted[carets.index("^") :].startswith("routible")
     assert not (tmp_path / "out").exists()

@@ -30,12 +30,14 @@ def _table(number, name, keys, actions, size=1024, **more):
 
 
 def p4info(routes_size: int = 4096, members: int = 1024, group: int = 16) -> p4i.P4Info:
-    forward = _action(1, "ingress.balance.forward", src_mac=48, dst_mac=48, port=9)
+    forward = _action(1, "ingress.balance.forward", port=9)
     set_seed = _action(2, "ingress.balance.per_flow.set_seed", odd_multiplier=32)
-    set_threshold = _action(3, "egress.mark.set_threshold", packets=19)
+    set_red = _action(3, "egress.mark.set_red", kmin_bytes=32, kmax_bytes=32, slope_per_byte=32)
     no_action = _action(4, "NoAction")
     tag = _action(5, "ingress.tag", label=0)
     pair = _action(6, "ingress.pair", ip_src=32, count=32)
+    set_macs = _action(7, "ingress.depart.macs.set_macs", src_mac=48, dst_mac=48)
+    deliver = _action(8, "ingress.deliver", src_mac=48, dst_mac=48, port=9)
     lpm = [("hdr.ipv4.dst_addr", 32, "LPM")]
     zoo = [
         ("hdr.ethernet.ether_type", 16, "TERNARY"),
@@ -52,9 +54,16 @@ def p4info(routes_size: int = 4096, members: int = 1024, group: int = 16) -> p4i
             _table(2, "ingress.balance.per_flow.switch_seed", [], [set_seed]),
             _table(
                 3,
-                "egress.mark.ecn_threshold",
+                "egress.mark.red_curve",
                 [("standard_metadata.egress_port", 9, "EXACT")],
-                [set_threshold, no_action],
+                [set_red, no_action],
+                512,
+            ),
+            _table(
+                6,
+                "ingress.depart.macs.neighbor",
+                [("standard_metadata.egress_spec", 9, "EXACT")],
+                [set_macs, no_action],
                 512,
             ),
             _table(4, "ingress.zoo", zoo, [no_action, tag, pair], direct_resource_ids=[DIRECT | 1]),
@@ -62,10 +71,10 @@ def p4info(routes_size: int = 4096, members: int = 1024, group: int = 16) -> p4i
                 5,
                 "ingress.dmac",
                 [("hdr.ethernet.dst_addr", 48, "EXACT")],
-                [forward, no_action],
+                [deliver, no_action],
             ),
         ],
-        actions=[forward, set_seed, set_threshold, no_action, tag, pair],
+        actions=[forward, set_seed, set_red, no_action, tag, pair, set_macs, deliver],
         action_profiles=[
             p4i.ActionProfile(
                 preamble=_preamble(profile, "ingress.balance.action_selector"),

@@ -1,6 +1,7 @@
 """Installing, verifying and editing against a fake switch, with the text of every error."""
 
 import asyncio
+import re
 
 import finsy as fy
 import pytest
@@ -9,13 +10,15 @@ from finsy.proto import p4r
 from controller import counters, tables
 from controller.control import Program, install
 from controller.errors import ControllerError, EntryTextError, RefusedError, SwitchUnreachableError, VerifyError
-from controller.routes import EcmpPolicy
+from controller.policy import Policy
 from controller.targets import Target, targets_of
 from controller.tests.fake_switch import DENIED, FakeSwitch, serving
 from controller.tests.programs import COUNTER, schema, write_program
 from mininet_topos.tests.examples import dumbbell
 
 TOPOLOGY = dumbbell()
+
+CURVE = "set_red(kmin_bytes=8688, kmax_bytes=8688, slope_per_byte=0)"  # 8 frames of 1,086 bytes
 
 
 class Fabric:
@@ -40,17 +43,17 @@ async def fabric(tmp_path):
 
 async def test_install_writes_and_verifies_everything(fabric):
     report = await fabric.install()
-    # Per switch: own two hosts, the other network, the seed, three thresholds.
-    assert (report.switches, report.inserted, report.modified, report.deleted) == (2, 2 * 6, 2, 0)
-    assert report.verified == 2 * 7
+    # Per switch: own two hosts, the other network, the seed, three neighbours, three curves.
+    assert (report.switches, report.inserted, report.modified, report.deleted) == (2, 2 * 9, 2, 0)
+    assert report.verified == 2 * 10
     assert list(report.seconds) == ["routes", "program", "write", "verify"]
-    assert [len(switch.entries) for switch in fabric.switches] == [7, 7]
+    assert [len(switch.entries) for switch in fabric.switches] == [10, 10]
 
 
 async def test_install_again_writes_nothing_and_keeps_the_program(fabric):
     await fabric.install()
     report = await fabric.install()
-    assert report.written == 0 and report.verified == 14
+    assert report.written == 0 and report.verified == 20
     assert [switch.loads for switch in fabric.switches] == [1, 1]
 
 
@@ -58,25 +61,25 @@ async def test_install_repairs_only_what_differs(fabric):
     await fabric.install()
     switch, target = fabric.switches[0], fabric.targets[0]
     await tables.table_del(target, "ipv4_lpm", ["dst_addr=10.0.2.0/24"])
-    await tables.table_set(target, "ecn_threshold", ["egress_port=1"], "NoAction")
+    await tables.table_set(target, "red_curve", ["egress_port=1"], "NoAction")
     await tables.table_add(target, "dmac", ["dst_addr=02:00:00:00:00:09"], "NoAction")
     report = await fabric.install()
     assert (report.inserted, report.modified, report.deleted) == (1, 1, 1)
-    assert len(switch.entries) == 7
+    assert len(switch.entries) == 10
 
 
 async def test_install_with_another_seed_changes_the_default_action(fabric):
     await fabric.install()
-    report = await fabric.install(policy=EcmpPolicy(seed=9))
+    report = await fabric.install(policy=Policy(seed=9))
     assert (report.inserted, report.modified, report.deleted) == (0, 2, 0)
 
 
 async def test_missing_entry_is_named(fabric):
-    lost = schema().tables["ecn_threshold"].id
+    lost = schema().tables["red_curve"].id
     fabric.switches[1].distort = lambda entry: (
         None if entry.table_id == lost and entry.match[0].exact.value == b"\x02" else entry
     )
-    text = r"s2 lacks an entry: ecn_threshold standard_metadata.egress_port=2 -> set_threshold\(packets=8\)"
+    text = rf"s2 lacks an entry: red_curve standard_metadata.egress_port=2 -> {re.escape(CURVE)}"
     with pytest.raises(VerifyError, match=text):
         await fabric.install()
 
@@ -96,7 +99,7 @@ async def test_changed_action_is_named(fabric):
 
 
 async def test_unverified_install_does_not_read_back(fabric):
-    lost = schema().tables["ecn_threshold"].id
+    lost = schema().tables["red_curve"].id
     fabric.switches[1].distort = lambda entry: None if entry.table_id == lost else entry
     report = await fabric.install(verify=False)
     assert report.verified == 0
@@ -113,14 +116,14 @@ async def test_refused_write_names_switch_entry_and_reason(fabric):
     with pytest.raises(RefusedError) as refused:
         await fabric.install()
     where = f"s2 ({fabric.targets[1].address}) refused "
-    entry = "insert ipv4_lpm hdr.ipv4.dst_addr=10.0.1.0/24 -> {forward(src_mac=06:00:00:02:00:03, "
-    rest = "dst_mac=06:00:00:01:00:03, port=3)}: PERMISSION_DENIED not today"
+    entry = "insert ipv4_lpm hdr.ipv4.dst_addr=10.0.1.0/24 -> {forward(port=3)}"
+    rest = ": PERMISSION_DENIED not today"
     assert str(refused.value) == where + entry + rest
 
 
 async def test_many_refusals_are_counted(fabric):
     fabric.switches[0].refuse = lambda update: (DENIED, "no")
-    with pytest.raises(RefusedError, match="and 2 more"):
+    with pytest.raises(RefusedError, match="and 5 more"):
         await fabric.install()
 
 
@@ -168,23 +171,23 @@ async def test_table_list(fabric):
 
 async def test_table_dump_text(fabric):
     await fabric.install()
-    rows = await tables.table_dump(fabric.targets[0], "ecn_threshold")
+    rows = await tables.table_dump(fabric.targets[0], "red_curve")
     assert tables.as_text(rows).splitlines() == [
-        "table                      match                            action",
-        "egress.mark.ecn_threshold  standard_metadata.egress_port=1  set_threshold(packets=8)",
-        "egress.mark.ecn_threshold  standard_metadata.egress_port=2  set_threshold(packets=8)",
-        "egress.mark.ecn_threshold  standard_metadata.egress_port=3  set_threshold(packets=8)",
+        "table                  match                            action",
+        "egress.mark.red_curve  standard_metadata.egress_port=1  " + CURVE,
+        "egress.mark.red_curve  standard_metadata.egress_port=2  " + CURVE,
+        "egress.mark.red_curve  standard_metadata.egress_port=3  " + CURVE,
     ]
 
 
 async def test_table_dump_of_everything_shows_defaults(fabric):
     await fabric.install()
     rows = await tables.table_dump(fabric.targets[0])
-    assert len(rows) == 7
+    assert len(rows) == 10
     (seed,) = [row for row in rows if row.default]
     assert seed.action.startswith("set_seed(odd_multiplier=")
     assert "default" in tables.as_text(rows)
-    assert tables.as_json(rows)[0]["table"] == "egress.mark.ecn_threshold"
+    assert tables.as_json(rows)[0]["table"] == "egress.mark.red_curve"
 
 
 async def test_add_set_del_beside_a_connected_controller(fabric):
@@ -210,9 +213,9 @@ async def test_add_set_del_beside_a_connected_controller(fabric):
         # The controller is primary again, and can write.
         await asyncio.wait_for(_until(lambda: controller.is_primary), 5)
         await controller.write(
-            [+fy.P4TableEntry("ecn_threshold", match=fy.Match(egress_port=9), action=fy.Action("NoAction"))]
+            [+fy.P4TableEntry("red_curve", match=fy.Match(egress_port=9), action=fy.Action("NoAction"))]
         )
-    assert len(switch.entries) == 8
+    assert len(switch.entries) == 11
 
 
 async def _until(condition):
@@ -236,7 +239,7 @@ async def test_set_without_match_changes_the_default(fabric):
             ("switch_seed", [], "set_seed(1)"),
             "switch_seed has no keys and so no entries: `set` changes",
         ),
-        (tables.table_add, ("dmac", ["dst_addr=1"], " "), "dmac: an action is missing; there are forward, NoAction"),
+        (tables.table_add, ("dmac", ["dst_addr=1"], " "), "dmac: an action is missing; there are deliver, NoAction"),
         (tables.table_add, ("zoo", ["ingress_port=1"], "NoAction"), "zoo needs a priority of at least 1"),
         (tables.table_dump, ("dmca",), "no table named 'dmca': did you mean 'dmac'?"),
         (counters.counters_show, ("port_rxx",), "no counter named 'port_rxx': did you mean 'port_rx'?"),

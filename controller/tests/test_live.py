@@ -15,7 +15,8 @@ import pytest
 from controller import counters, tables
 from controller.control import InstallReport, Program, install, install_entries
 from controller.errors import RefusedError
-from controller.routes import EcmpPolicy
+from controller.policy import Policy
+from controller.ports import Marking
 from controller.targets import Target
 from mininet_topos.topology import Link, Node, Topology
 
@@ -92,10 +93,10 @@ def star():
 
 async def test_install_verify_and_install_again(target, programs):
     first = await install(star(), [target], programs["ecmp"])
-    assert (first.inserted, first.modified, first.verified) == (6, 1, 7)
+    assert (first.inserted, first.modified, first.verified) == (9, 1, 10)
     again = await install(star(), [target], programs["ecmp"])
-    assert (again.written, again.verified) == (0, 7)
-    other = await install(star(), [target], programs["ecmp"], EcmpPolicy(seed=5, min_ecn_packets=9))
+    assert (again.written, again.verified) == (0, 10)
+    other = await install(star(), [target], programs["ecmp"], Policy(seed=5, marking=Marking(min_packets=9)))
     assert (other.inserted, other.modified, other.deleted) == (0, 4, 0)
 
 

@@ -15,7 +15,7 @@ SCHEMA = schema()
 ROUTES = SCHEMA.tables["ipv4_lpm"]
 ZOO = SCHEMA.tables["zoo"]
 DMAC = SCHEMA.tables["dmac"]
-ECN = SCHEMA.tables["ecn_threshold"]
+ECN = SCHEMA.tables["red_curve"]
 PORT = "standard_metadata.ingress_port=1"
 
 UNDERSTOOD = [
@@ -74,18 +74,19 @@ def test_match_refusals(table, texts, message):
     assert str(refused.value) == message
 
 
-CALL = "forward(src_mac=02:00:00:00:00:01, dst_mac=02:00:00:00:00:02, port=3)"
+HOP = "forward(port=3)"
+CALL = "deliver(src_mac=02:00:00:00:00:01, dst_mac=02:00:00:00:00:02, port=3)"
 
 ACTIONS = [
     (DMAC, CALL, CALL),
-    (DMAC, "forward(02:00:00:00:00:01,0x020000000002,3)", CALL),
-    (DMAC, "ingress.balance.forward ( 02:00:00:00:00:01 , port = 3, dst_mac=02:00:00:00:00:02 )", CALL),
+    (DMAC, "deliver(02:00:00:00:00:01,0x020000000002,3)", CALL),
+    (DMAC, "ingress.deliver ( 02:00:00:00:00:01 , port = 3, dst_mac=02:00:00:00:00:02 )", CALL),
     (DMAC, "NoAction", "NoAction()"),
     (DMAC, "NoAction()", "NoAction()"),
     (ZOO, "tag(label=fast)", "tag(label=fast)"),
     (ZOO, "pair(10.0.0.1, 7)", "pair(ip_src=10.0.0.1, count=7)"),
-    (ROUTES, CALL, "{" + CALL + "}"),
-    (ROUTES, "{" + CALL + "*2, " + CALL + " }", "{" + CALL + "*2, " + CALL + "}"),
+    (ROUTES, "forward(3)", "{forward(port=3)}"),
+    (ROUTES, "{forward(port=3)*2, forward(4) }", "{forward(port=3)*2, forward(port=4)}"),
     (ROUTES, "member(7)", "member(7)"),
     (ROUTES, "group(0x10)", "group(16)"),
 ]
@@ -98,23 +99,23 @@ def test_action_is_understood_and_shown(table, written, shown):
 
 
 ACTION_REFUSALS = [
-    (DMAC, "forwrd(1)", "no action of dmac named 'forwrd': did you mean 'forward'?"),
-    (DMAC, "set_seed(1)", "no action of dmac named 'set_seed': there are NoAction, ingress.balance.forward"),
-    (DMAC, "forward", "forward: src_mac, dst_mac, port missing; it is forward(src_mac, dst_mac, port)"),
-    (DMAC, "forward(1, 2)", "forward: port missing; it is forward(src_mac, dst_mac, port)"),
-    (DMAC, "forward(1,2,3,4)", "forward: '4' is one argument too many; it is forward(src_mac, dst_mac, port)"),
-    (DMAC, "forward(1, src_mac=1)", "forward: src_mac is given twice"),
-    (DMAC, "forward(prt=1)", "no parameter of forward named 'prt': did you mean 'port'?"),
-    (DMAC, "forward(1, 2, 512)", "port: 512 does not fit in 9 bits"),
-    (DMAC, "forward(1, 2, 3", "'forward(1, 2, 3': expected ')' before 'the end'"),
-    (DMAC, "forward(1 2)", "'forward(1 2)': expected ')' before '2'"),
+    (DMAC, "delivr(1)", "no action of dmac named 'delivr': did you mean 'deliver'?"),
+    (DMAC, "set_seed(1)", "no action of dmac named 'set_seed': there are NoAction, ingress.deliver"),
+    (DMAC, "deliver", "deliver: src_mac, dst_mac, port missing; it is deliver(src_mac, dst_mac, port)"),
+    (DMAC, "deliver(1, 2)", "deliver: port missing; it is deliver(src_mac, dst_mac, port)"),
+    (DMAC, "deliver(1,2,3,4)", "deliver: '4' is one argument too many; it is deliver(src_mac, dst_mac, port)"),
+    (DMAC, "deliver(1, src_mac=1)", "deliver: src_mac is given twice"),
+    (DMAC, "deliver(prt=1)", "no parameter of deliver named 'prt': did you mean 'port'?"),
+    (DMAC, "deliver(1, 2, 512)", "port: 512 does not fit in 9 bits"),
+    (DMAC, "deliver(1, 2, 3", "'deliver(1, 2, 3': expected ')' before 'the end'"),
+    (DMAC, "deliver(1 2)", "'deliver(1 2)': expected ')' before '2'"),
     (DMAC, "NoAction(1)", "NoAction: '1' is one argument too many; it is NoAction()"),
     (DMAC, "NoAction NoAction", "'NoAction NoAction': nothing may follow after the action, but there is 'NoAction'"),
     (DMAC, "", "'' ends too early"),
     (DMAC, "{NoAction}", "dmac takes one action an entry, not a set: it has no action profile"),
-    (DMAC, "member(1)", "no action of dmac named 'member': there are NoAction, ingress.balance.forward"),
-    (ROUTES, "{" + CALL + "*0}", f"'{{{CALL}*0}}': a weight is a number from 1, not '0'"),
-    (ROUTES, "{" + CALL, f"'{{{CALL}': expected '}}' before 'the end'"),
+    (DMAC, "member(1)", "no action of dmac named 'member': there are NoAction, ingress.deliver"),
+    (ROUTES, "{" + HOP + "*0}", f"'{{{HOP}*0}}': a weight is a number from 1, not '0'"),
+    (ROUTES, "{" + HOP, f"'{{{HOP}': expected '}}' before 'the end'"),
     (ROUTES, "{}", "no action of ipv4_lpm named '}': there are ingress.balance.forward"),
     (ROUTES, "member(x)", "member: 'x' is not a number or an IPv4 address"),
 ]

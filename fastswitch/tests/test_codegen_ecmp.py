@@ -1,4 +1,4 @@
-"""The ECMP program end to end: random packets and entries through the generated code and the interpreter."""
+"""An ECMP program end to end: random packets and entries through the generated code and the interpreter."""
 
 from __future__ import annotations
 
@@ -25,28 +25,14 @@ FIXTURE = Path(__file__).parent / "data" / "ecmp.json"
 LPM, THRESHOLD = "ingress.balance.ipv4_lpm", "egress.mark.ecn_threshold"
 
 
-def compiled_now() -> dict[str, Any] | None:
-    """The program as today's front-end compiles it, if it does."""
-    try:
-        from p4front import compile_file
-    except ImportError:
-        return None
-    return json.loads(json.dumps(compile_file(ROOT / "p4src" / "ecmp.p4").bmv2_json))
-
-
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("ecmp")
 
 
-@pytest.fixture(scope="session", params=["fixture", "front-end"])
-def document(request: pytest.FixtureRequest) -> dict[str, Any]:
-    if request.param == "fixture":
-        return json.loads(FIXTURE.read_text())
-    found = compiled_now()
-    if found is None:
-        pytest.skip("p4front cannot be imported here")
-    return found
+@pytest.fixture(scope="session")
+def document() -> dict[str, Any]:
+    return json.loads(FIXTURE.read_text())
 
 
 def action_id(document: dict[str, Any], suffix: str) -> int:

@@ -123,7 +123,7 @@ async def test_finsy_programs_ecmp_and_reads_it_back(fabric, tmp_path):
         )
         await switch.modify([seed])
         hops = [
-            (weight, fy.Action("forward", src_mac=1, dst_mac=2, port=port)) for weight, port in ((1, 1), (2, 2), (1, 3))
+            (weight, fy.Action("forward", port=port)) for weight, port in ((1, 1), (2, 2), (1, 3))
         ]
         routes = [
             fy.P4TableEntry("ipv4_lpm", match=fy.Match(dst_addr=f"10.0.{i}.0/24"), action=fy.P4IndirectAction(hops))
@@ -450,7 +450,7 @@ async def test_tls(tmp_path):
         credentials = grpc.ssl_channel_credentials(cert.read_bytes())
         async with grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
             stub = p4r_grpc.P4RuntimeStub(channel)
-            assert (await stub.Capabilities(p4r.CapabilitiesRequest(), timeout=5)).p4runtime_api_version == "1.3.0"
+            assert (await stub.Capabilities(p4r.CapabilitiesRequest(), timeout=5)).p4runtime_api_version == "1.5.0"
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             with pytest.raises(grpc.aio.AioRpcError):
                 await p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=2)

@@ -7,7 +7,29 @@
 
 typedef bit<9> port_t;
 
+const bit<8> TRACE_FIELDS = 1;
+
+// What one switch did with a traced packet.
+struct trace_t {
+    bit<15> session;         // clone session of the copy; 0: not traced
+    psn_t   psn;             // 0 where the packet has no BTH
+    port_t  ingress_port;
+    port_t  egress_port;
+    bit<19> queue_packets;   // found in the queue
+    bit<32> queued_us;       // spent there
+}
+
+@controller_header("packet_in")
+header packet_in_t {
+    port_t  ingress_port;
+    port_t  egress_port;
+    bit<19> queue_packets;
+    bit<32> queued_us;
+    bit<3>  padding;
+}
+
 struct headers_t {
+    packet_in_t packet_in;   // of copies to the controller only
     ethernet_t ethernet;
     ipv4_t     ipv4;
     udp_t      udp;
@@ -18,6 +40,14 @@ struct metadata_t {
     l4_port_t l4_src_port;   // 0 where the packet has no UDP header: hashing an invalid header is undefined
     l4_port_t l4_dst_port;
     bit<16>   flow_hash;
+    bit<24>   path_label;    // ksp: name of the packet's path; 0 none
+    bit<32>   queue_bytes;   // red: what the packet found in its queue
+#ifdef PLAIT_FEEDBACK
+    bit<256>  dead_ports;
+#endif
+    // What a traced packet's copy tells: see path_trace.p4.
+    @field_list(TRACE_FIELDS)
+    trace_t   trace;
 }
 
 parser roce_parser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -77,6 +107,7 @@ control roce_compute_checksum(inout headers_t hdr, inout metadata_t meta) {
 
 control roce_deparser(packet_out packet, in headers_t hdr) {
     apply {
+        packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.udp);

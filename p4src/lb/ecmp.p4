@@ -1,8 +1,9 @@
 // Equal-cost multi-path: longest prefix match on the destination, one member of the next-hop group per flow.
 //
-//     dst_addr --lpm--> group --flow_hash % size--> member: (next MAC, port)
+//     dst_addr --lpm--> group --flow_hash % size--> member: port
 //
-// Weights (WCMP) are members that occur more than once in a group.
+// Weights (WCMP) are members that occur more than once in a group. A member's watch_port takes it out of its groups
+// while that port is down.
 
 #ifndef PLAIT_ECMP_P4
 #define PLAIT_ECMP_P4
@@ -13,9 +14,7 @@ control ecmp(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
     flow_hash() per_flow;
     action_selector(HashAlgorithm.identity, 1024, 16) next_hops;
 
-    action forward(mac_addr_t src_mac, mac_addr_t dst_mac, port_t port) {
-        hdr.ethernet.src_addr = src_mac;
-        hdr.ethernet.dst_addr = dst_mac;
+    action forward(port_t port) {
         standard_metadata.egress_spec = port;
     }
 
