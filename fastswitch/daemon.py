@@ -23,6 +23,7 @@ from fastswitch import flags
 from fastswitch.config import ConfigError
 from fastswitch.control import ControlError, ControlServer
 from fastswitch.server import Device, P4RuntimeServer
+from fastswitch.server.dataplane import DataplaneServer
 from fastswitch.server.errors import P4RuntimeError
 from fastswitch.server.program import ProgramStore
 from fastswitch.server.service import PortInUseError
@@ -87,6 +88,7 @@ class Daemon:
         self._links: list[LinkHandle] = []
         self._devices: dict[str, Device] = {}
         self._server: P4RuntimeServer | None = None
+        self._dataplane: DataplaneServer | None = None
         self._control: ControlServer | None = None
         self._addresses: list[str] = []
         self._readers: list[int] = []
@@ -107,6 +109,8 @@ class Daemon:
         for spec, port in zip(self._spec.switches, ports, strict=True):
             host = spec.grpc_addr.rpartition(":")[0]
             self._addresses.append(spec.grpc_addr if host == "unix" else f"{host}:{port}")
+        if self._options.dataplane is not None:
+            await self._start_dataplane(self._options.dataplane)
         if self._spec.control is not None:
             control = ControlServer(Path(self._spec.control), self._verbs())
             try:
@@ -126,6 +130,8 @@ class Daemon:
         self._readers.clear()
         if self._control is not None:
             await self._control.stop()
+        if self._dataplane is not None:
+            await self._dataplane.stop()
         if self._server is not None:
             await self._server.stop()
         if self._running:
@@ -191,7 +197,20 @@ class Daemon:
         except P4RuntimeError as error:
             raise StartError(f"{path}: {error.message}") from None
 
+    async def _start_dataplane(self, address: str) -> None:
+        (spec,) = self._spec.switches
+        switch, device = self._switches[spec.name], self._devices[spec.name]
+        self._dataplane = DataplaneServer(
+            switch,
+            reserved={spec.drop_port, spec.cpu_port} if spec.cpu_port else {spec.drop_port},
+            take_events=functools.partial(self._take_notices, switch, device),
+            port_changed=device.port_changed,
+        )
+        await self._dataplane.start(address)
+
     def _port_up(self, switch: str, port: int) -> bool:
+        if self._dataplane is not None:
+            return self._dataplane.port_up(port)
         return all(link.up for link in self._links if (switch, port) in link.ends)
 
     def _watch_notices(self) -> None:
@@ -202,15 +221,23 @@ class Daemon:
             loop.add_reader(descriptor, self._take_notices, switch, device)
             self._readers.append(descriptor)
 
-    @staticmethod
-    def _take_notices(switch: Any, device: Device) -> None:
-        for event in switch.poll_events(at_most=_EVENTS_A_TURN):
+    def _take_notices(self, switch: Any, device: Device) -> bool:
+        """Hand over events that wait, up to a turn's. Returns whether there may be more."""
+        events = switch.poll_events(at_most=_EVENTS_A_TURN)
+        for event in events:
             if isinstance(event, engine.PacketIn):
                 device.packet_in(event.frame)
             elif isinstance(event, engine.Digest):
                 device.digest(event.list_id, event.fields)
+            elif isinstance(event, engine.Sent):
+                if self._dataplane is not None:
+                    self._dataplane.sent(event.port, event.frame, event.tag)
+            elif isinstance(event, engine.Drained):
+                if self._dataplane is not None:
+                    self._dataplane.drained(event.tag)
             else:
                 _log.info("%s: %s", switch.name, event.text)
+        return len(events) == _EVENTS_A_TURN
 
     # Verbs of the control socket
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from fastswitch.config import ConfigError, FabricSpec, InterfaceSpec, SwitchSpec, load_fabric
+from fastswitch.config import ConfigError, FabricSpec, InterfaceSpec, SwitchSpec, check_address, load_fabric
 from fastswitch.server.service import Tls
 
 DEFAULT_ADDRESS = "127.0.0.1:9559"
@@ -37,7 +37,6 @@ _REFUSED = {
     "--use-files": "packets cannot be read from files; attach interfaces with -i",
     "--packet-in": "packets cannot come over nanomsg; attach interfaces with -i",
     "--restore-state": "there is no saved state to restore",
-    "--dp-grpc-server-addr": "the data plane is not reachable over gRPC; attach interfaces with -i",
 }
 
 
@@ -50,6 +49,7 @@ class Options:
     """The command line, checked."""
 
     fabric: FabricSpec
+    dataplane: str | None = None  # where the test port listens; there are no interfaces then
     tls: Tls | None = None
     pcap: Path | None = None
     log_console: bool = False
@@ -73,9 +73,14 @@ def parse(argv: list[str]) -> Options:
             raise UsageError(f"{name} is not supported: {reason}")
     notes = [f"{name} is ignored: {reason}" for name, reason in _NOTED.items() if _given(arguments, name)]
     notes += [f"{name} is ignored: {reason}" for name, reason in _NOTED_SWITCHES.items() if _given(arguments, name)]
+    dataplane = arguments.dp_grpc_server_addr
+    if dataplane is not None and arguments.interface:
+        notes.append("--interface is ignored: packets come and go through --dp-grpc-server-addr")
+        arguments.interface = []
     fabric = _many(arguments) if arguments.fabric is not None else _single(arguments)
     return Options(
         fabric=fabric,
+        dataplane=dataplane,
         tls=_tls(arguments),
         pcap=arguments.pcap,
         log_console=arguments.log_console,
@@ -121,6 +126,9 @@ def _parser() -> argparse.ArgumentParser:
     target = parser.add_argument_group("target options, also after --")
     target.add_argument(
         "--grpc-server-addr", metavar="HOST:PORT", help=f"P4Runtime address (default {DEFAULT_ADDRESS}, loopback)"
+    )
+    target.add_argument(
+        "--dp-grpc-server-addr", metavar="HOST:PORT", help="p4.bm.DataplaneInterface in place of interfaces, for tests"
     )
     target.add_argument("--cpu-port", type=int, metavar="N", help="port of packet-in and packet-out (default none)")
     target.add_argument("--drop-port", type=int, metavar="N", help="port that drops (default 511)")
@@ -173,6 +181,7 @@ _SINGLE_ONLY = (
     "interface",
     "control",
     "grpc_server_addr",
+    "dp_grpc_server_addr",
     "cpu_port",
     "drop_port",
     "priority_queues",
@@ -209,6 +218,8 @@ def _single(arguments: argparse.Namespace) -> FabricSpec:
     fabric = FabricSpec((switch,), interfaces=interfaces, control=control)
     try:
         fabric.check()
+        if arguments.dp_grpc_server_addr is not None:
+            check_address("dp_grpc_addr", arguments.dp_grpc_server_addr)
     except ConfigError as error:
         raise UsageError(f"{_OPTION_OF.get(error.where.rpartition('.')[2], error.where)}: {error.reason}") from None
     return fabric
@@ -217,6 +228,7 @@ def _single(arguments: argparse.Namespace) -> FabricSpec:
 _OPTION_OF = {
     "device_id": "--device-id",
     "grpc_addr": "--grpc-server-addr",
+    "dp_grpc_addr": "--dp-grpc-server-addr",
     "cpu_port": "--cpu-port",
     "drop_port": "--drop-port",
     "priority_queues": "--priority-queues",

@@ -1,5 +1,6 @@
-"""Compiles a laboratory's P4 program with the compiler that goes with its target."""
+"""Compiles P4 programs: with a compiler by name, or with the one that goes with a laboratory's target."""
 
+import shutil
 import subprocess
 import tempfile
 import time
@@ -7,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import p4front
-from lab.errors import PlaitError
+from lab.errors import MissingFeatureError, PlaitError, UsageError
+
+_P4C = "p4c-bm2-ss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,22 @@ def compile_text(source: Path, target: str) -> CompiledText:
 
     p4front.CompileError or PlaitError carries the compiler's own messages.
     """
+    return compile_with(source, "p4c" if target == "bmv2" else "p4front")
+
+
+def compile_with(source: Path, compiler: str) -> CompiledText:
+    """As `compile_text`, by one of COMPILERS."""
     started = time.monotonic()
-    p4info, json = _by_p4c(source) if target == "bmv2" else _by_p4front(source)
+    p4info, json = COMPILERS[compiler](source)
     return CompiledText(source.stem, p4info, json, time.monotonic() - started)
+
+
+def check_compiler(compiler: str) -> None:
+    """UsageError for an unknown compiler, MissingFeatureError for one that this machine lacks."""
+    if compiler not in COMPILERS:
+        raise UsageError(f"--compiler {compiler!r}: known are {', '.join(COMPILERS)}.")
+    if compiler == "p4c" and shutil.which(_P4C) is None:
+        raise MissingFeatureError(f"--compiler p4c: {_P4C} is not on PATH.")
 
 
 def compile_program(source: Path, target: str, folder: Path) -> CompiledProgram:
@@ -55,8 +71,11 @@ def _by_p4front(source: Path) -> tuple[str, str]:
 def _by_p4c(source: Path) -> tuple[str, str]:
     with tempfile.TemporaryDirectory(prefix="plait-p4c-") as folder:
         p4info, json = Path(folder, "out.p4info.txtpb"), Path(folder, "out.json")
-        command = ["p4c-bm2-ss", "--p4v", "16", "--p4runtime-files", str(p4info), "-o", str(json), str(source)]
+        command = [_P4C, "--p4v", "16", "--p4runtime-files", str(p4info), "-o", str(json), str(source)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise PlaitError(f"p4c-bm2-ss refused {source}:\n{result.stderr.rstrip()}")
+            raise PlaitError(f"{_P4C} refused {source}:\n{result.stderr.rstrip()}")
         return p4info.read_text(), json.read_text()
+
+
+COMPILERS = {"p4front": _by_p4front, "p4c": _by_p4c}

@@ -79,19 +79,7 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
         ]
         server = grpc.aio.server(options=options)
         p4r_grpc.add_P4RuntimeServicer_to_server(self, server)  # type: ignore[no-untyped-call]
-        ports = []
-        for address in addresses:
-            _check_free(address)
-            try:
-                if self._tls is None:
-                    port = server.add_insecure_port(address)
-                else:
-                    port = server.add_secure_port(address, self._tls.credentials())
-            except RuntimeError:
-                port = 0
-            if port == 0:
-                raise PortInUseError(f"cannot listen on {address}")
-            ports.append(port)
+        ports = [bind(server, address, self._tls) for address in addresses]
         await server.start()
         self._server = server
         self._ticker = asyncio.create_task(self._tick())
@@ -235,6 +223,18 @@ class _Stream:
                 f"this stream belongs to device {self._device.device_id}, not {update.device_id}; open one per device"
             )
         self._controller = self._device.arbiter.update(self._controller, update, self.send)
+
+
+def bind(server: grpc.aio.Server, address: str, tls: Tls | None = None) -> int:
+    """Bind an address; the bound port. PortInUseError names an address that is taken."""
+    _check_free(address)
+    try:
+        port = server.add_secure_port(address, tls.credentials()) if tls else server.add_insecure_port(address)
+    except RuntimeError:
+        port = 0
+    if port == 0:
+        raise PortInUseError(f"cannot listen on {address}")
+    return int(port)
 
 
 def _check_free(address: str) -> None:

@@ -1,0 +1,121 @@
+"""Switch processes for tests: packets come and go through the test port, so neither needs interfaces nor root.
+
+All sockets are Unix sockets in a folder of the process's own, but for BMv2's Thrift server, which wants a TCP port.
+"""
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from lab.errors import MissingFeatureError, UsageError
+from lab.stf.device import Device, SwitchError
+
+_BMV2 = "simple_switch_grpc"
+_DEVICE_ID = 1
+_END_S = 10.0
+
+
+def _plait(common: list[str], folder: Path) -> list[str]:
+    return [sys.executable, "-m", "fastswitch.daemon", "--die-with-parent", *common]
+
+
+def _bmv2(common: list[str], folder: Path) -> list[str]:
+    """Its Thrift port and its notification socket would be shared by all BMv2 of the machine."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        thrift = probe.getsockname()[1]
+    own = ["--thrift-port", str(thrift), "--notifications-addr", f"ipc://{folder}/notifications"]
+    return [_BMV2, *own, *common]
+
+
+_COMMANDS: dict[str, Callable[[list[str], Path], list[str]]] = {"plait": _plait, "bmv2": _bmv2}
+
+
+def check_target(target: str) -> None:
+    """UsageError for an unknown target, MissingFeatureError for one that this machine lacks."""
+    if target not in _COMMANDS:
+        raise UsageError(f"--target {target!r}: known are {', '.join(_COMMANDS)}.")
+    if target == "bmv2" and shutil.which(_BMV2) is None:
+        raise MissingFeatureError(f"--target bmv2: {_BMV2} is not on PATH.")
+
+
+class TestSwitch:
+    """A switch that is started when a case needs it, and again after it has died."""
+
+    __test__ = False  # for pytest: this is no test
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._device: Device | None = None
+
+    def device(self) -> Device:
+        """The running switch; SwitchError if it does not start."""
+        if self._device is None or not self._is_alive():
+            self.stop()
+            self._start()
+        assert self._device is not None
+        return self._device
+
+    def died(self) -> str:
+        """How the process ended, or "" while it runs."""
+        code = self._process.poll() if self._process is not None else None
+        if code is None:
+            return ""
+        said = (self._log().read_text(errors="replace").strip().splitlines() or [""])[-1]
+        ending = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"the switch ended with {ending}{': ' + said if said else ''}"
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        if self._device is not None:
+            self._device.close()
+            self._device = None
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="plait-stf-")
+        folder = Path(self._folder.name)
+        p4runtime, dataplane = (f"unix:{folder}/{name}" for name in ("p4runtime", "dataplane"))
+        common = ["--no-p4", "--device-id", str(_DEVICE_ID), "--"]
+        common += ["--grpc-server-addr", p4runtime, "--dp-grpc-server-addr", dataplane]
+        command = _COMMANDS[self._target](common, folder)
+        with self._log().open("wb") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)
+        self._device = Device(p4runtime, dataplane, _DEVICE_ID)
+        try:
+            self._device.connect(self._is_alive)
+        except SwitchError as error:
+            how = self.died()
+            self.stop()
+            raise SwitchError(how or str(error)) from None
+
+    def _log(self) -> Path:
+        assert self._folder is not None
+        return Path(self._folder.name, "log")
+
+    def _is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def __enter__(self) -> "TestSwitch":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
