@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastswitch.interpreter_actions import Actions
+from fastswitch.interpreter_hash import csum16
 from fastswitch.interpreter_values import Entry, Json, Packet, ParserError
 
 __all__ = ["Entry", "Interpreter", "Packet", "ParserError"]
@@ -26,13 +27,18 @@ class Interpreter(Actions):
 
     # -- parser
 
-    def parse(self, data: bytes, standard: dict[str, int] | None = None) -> Packet:
-        """A packet after the parser and the verification of checksums."""
-        packet = Packet(data)
+    def parse(
+        self,
+        data: bytes,
+        standard: dict[str, int] | None = None,
+        carried: dict[tuple[str, str], int] | None = None,
+    ) -> Packet:
+        """A packet after the parser and the verification of checksums. `carried`: metadata that it starts with."""
+        packet = Packet(data, fields=dict(carried or {}))
         for name, value in (standard or {}).items():
             self.standard(packet, name, value)
         packet.requests["arrival_length"] = len(data)
-        code = self.errors.get("NoError", 0)
+        code = self.errors["NoError"]
         parsers = self.document["parsers"]
         if parsers:
             parser = next((each for each in parsers if each["name"] == "parser"), parsers[0])
@@ -43,9 +49,10 @@ class Interpreter(Actions):
                     following = self._parser_state(packet, states[following])
             except ParserError as error:
                 code = error.args[0]
+        packet.parser_error = code
+        packet.checksum_error = any(self._checksum_wrong(packet, each) for each in self.document.get("checksums", []))
         self.standard(packet, "parser_error", code)
-        wrong = any(self._checksum_wrong(packet, each) for each in self.document.get("checksums", []))
-        self.standard(packet, "checksum_error", int(wrong))
+        self.standard(packet, "checksum_error", int(packet.checksum_error))
         return packet
 
     def _parser_state(self, packet: Packet, state: Json) -> str | None:
@@ -87,7 +94,7 @@ class Interpreter(Actions):
         return self.width(header, value[-1])[0]
 
     def _fail(self, name: str) -> ParserError:
-        return ParserError(self.errors.get(name, -1))
+        return ParserError(self.errors[name])
 
     def _parser_op(self, packet: Packet, op: Json) -> None:
         args = op["parameters"]
@@ -128,12 +135,14 @@ class Interpreter(Actions):
         variable = 0
         if len(args) == 2:
             variable = self.number(packet, args[1], [])
-            if variable % 8:
-                raise self._fail("ParserInvalidArgument")
+        elif any(each[1] == "*" for each in fields):
+            variable = self._own_length(packet, header, fixed // 8)
+        if variable < 0 or variable % 8:
+            raise self._fail("ParserInvalidArgument")
         size = (fixed + variable) // 8
         if len(packet.data) - packet.cursor < size:
             raise self._fail("PacketTooShort")
-        if len(args) == 2 and size > self.headers[header]["max_length"]:
+        if variable and size > self.headers[header]["max_length"]:
             raise self._fail("HeaderTooShort")
         bits = int.from_bytes(packet.data[packet.cursor : packet.cursor + size], "big")
         left = 8 * size
@@ -149,6 +158,22 @@ class Interpreter(Actions):
         self._mark(packet, header, True)
         if stack is not None:
             packet.filled[stack] = packet.filled.get(stack, 0) + 1
+
+    def _own_length(self, packet: Packet, header: str, fixed_bytes: int) -> int:
+        """P4-14: the bits of the variable part, from the fields before it."""
+        if len(packet.data) - packet.cursor < fixed_bytes:
+            raise self._fail("PacketTooShort")
+        position = 8 * packet.cursor
+        whole = int.from_bytes(packet.data, "big")
+        for name, width, *_ in self.headers[header]["fields"]:
+            if width == "*":
+                break
+            position += width
+            self.set(packet, header, name, whole >> (8 * len(packet.data) - position) & ((1 << width) - 1))
+        self.within = header
+        length = self.number(packet, self.headers[header]["length_exp"], [])
+        self.within = None
+        return length
 
     # -- control
 
@@ -239,7 +264,7 @@ class Interpreter(Actions):
             if entry.group is None:
                 chosen = (entry.action, entry.params)
             elif entry.group:
-                selector = self.profiles[table["action_profile"]]["selector"]
+                selector = table.get("selector") or self.profiles[table["action_profile"]]["selector"]
                 value = self.hash(packet, selector["algo"], selector["input"])
                 chosen = entry.group[value % len(entry.group)]
             else:
@@ -263,10 +288,15 @@ class Interpreter(Actions):
     # -- checksums, deparser
 
     def _checksum(self, packet: Packet, checksum: Json) -> int:
+        if checksum.get("type") == "ipv4":
+            raw = self._emitted(packet, checksum["target"][0])
+            return csum16(raw[:10] + b"\0\0" + raw[12:])
         calculation = self.calculations[checksum["calculation"]]
         return self.hash(packet, calculation["algo"], calculation["input"])
 
     def _applies(self, packet: Packet, checksum: Json) -> bool:
+        if checksum.get("type") == "ipv4" and not self.is_valid(packet, checksum["target"][0]):
+            return False
         return checksum.get("if_cond") is None or bool(self.evaluate(packet, checksum["if_cond"], []))
 
     def _checksum_wrong(self, packet: Packet, checksum: Json) -> bool:
@@ -287,15 +317,16 @@ class Interpreter(Actions):
             self.primitive(packet, primitive["op"], primitive["parameters"], [])
         out = b""
         for header in deparser.get("order", []):
-            if header not in packet.valid:
-                continue
-            bits = 0
-            size = self._size(packet, header)
-            for name, width, *_ in self.headers[header]["fields"]:
-                if width == "*":
-                    raw = packet.varbits.get((header, name), b"")
-                    bits = bits << 8 * len(raw) | int.from_bytes(raw, "big")
-                else:
-                    bits = bits << width | (self.get(packet, header, name) & ((1 << width) - 1))
-            out += bits.to_bytes(size, "big")
+            if header in packet.valid:
+                out += self._emitted(packet, header)
         return (out + packet.payload)[: packet.requests.get("truncate")]
+
+    def _emitted(self, packet: Packet, header: str) -> bytes:
+        bits = 0
+        for name, width, *_ in self.headers[header]["fields"]:
+            if width == "*":
+                raw = packet.varbits.get((header, name), b"")
+                bits = bits << 8 * len(raw) | int.from_bytes(raw, "big")
+            else:
+                bits = bits << width | (self.get(packet, header, name) & ((1 << width) - 1))
+        return bits.to_bytes(self._size(packet, header), "big")

@@ -40,6 +40,8 @@ class Packet:
     filled: dict[str, int] = field(default_factory=dict)
     cursor: int = 0
     requests: dict[str, Any] = field(default_factory=dict)
+    parser_error: int = 0
+    checksum_error: bool = False
     exited: bool = False
     length_change: int = 0
     digests: list[tuple[int, list[int]]] = field(default_factory=list)
@@ -73,6 +75,8 @@ class Values:
         self.actions = {each["id"]: each for each in document["actions"]}
         self.calculations = {each["name"]: each for each in document.get("calculations", [])}
         self.errors = {name: code for name, code in document.get("errors", [])}
+        for core in CORE_ERRORS:
+            self.errors.setdefault(core, max(self.errors.values(), default=-1) + 1)
         self.registers = {r["name"]: [0] * r["size"] for r in document.get("register_arrays", [])}
         self.register_bits = {r["name"]: r["bitwidth"] for r in document.get("register_arrays", [])}
         self.counters = {
@@ -84,6 +88,8 @@ class Values:
         self.meter_colors: dict[tuple[str, int], int] = {}
         self.value_sets: dict[str, set[int]] = {v["name"]: set() for v in document.get("parse_vsets", [])}
         self.aliases = {tuple(target): name for name, target in document.get("field_aliases", [])}
+        self.within: str | None = None  # the header whose length is being computed
+        self.calls: dict[int, int] = {}  # of round_robin "hashes", by the identity of their input lists
         self.logs: list[str] = []
         self.tables: dict[str, Json] = {}
         self.entries: dict[str, list[Entry]] = {}
@@ -142,6 +148,9 @@ class Values:
                 return each[1], bool(each[2]) if len(each) > 2 else False
         raise KeyError((header, name))
 
+    def _saturates(self, header: str, name: str) -> bool:
+        return any(each[0] == name and len(each) > 3 and each[3] for each in self.headers[header]["fields"])
+
     def get(self, packet: Packet, header: str | None, name: str) -> int:
         if header is None:
             return 0
@@ -156,6 +165,8 @@ class Values:
             self._mark(packet, header, bool(value & 1))
             return
         bits, signed = self.width(header, name)
+        if self._saturates(header, name):
+            value = OPERATIONS["sat_cast" if signed else "usat_cast"](value, bits)
         value &= (1 << bits) - 1
         if signed and value >> (bits - 1):
             value -= 1 << bits
@@ -227,6 +238,8 @@ class Values:
         if kind == "bool":
             return bool(value)
         if kind in ("local", "runtime_data"):
+            if self.within is not None:  # the length of a header in terms of its own fields
+                return self.get(packet, self.within, self.headers[self.within]["fields"][value][0])
             return params[value]
         if kind in ("stack_field", "union_stack_field"):
             return self._last_field(packet, value)
@@ -251,7 +264,7 @@ class Values:
 
     def _peek(self, packet: Packet, offset: int, width: int) -> int:
         if len(packet.data) - packet.cursor < (offset + width + 7) // 8:
-            raise ParserError(self.errors.get("PacketTooShort", 1))
+            raise ParserError(self.errors["PacketTooShort"])
         rest = packet.data[packet.cursor :]
         return int.from_bytes(rest, "big") >> (8 * len(rest) - offset - width) & ((1 << width) - 1)
 
@@ -321,6 +334,10 @@ def _two_complement(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
+CORE_ERRORS = (
+    *("NoError", "PacketTooShort", "NoMatch", "StackOutOfBounds", "HeaderTooShort", "ParserTimeout"),
+    "ParserInvalidArgument",
+)
 OLD_OPERATIONS = {
     "add": "+",
     "subtract": "-",

@@ -9,10 +9,10 @@ from typing import Any
 from . import model
 from .emitter import Emitter, comment, identifier, string_literal
 from .errors import ProgramError
-from .expr import WIDE, Expressions
+from .expr import Expressions
 from .hashing import Hashes
 from .layout import Layout
-from .model import Action, FieldUse, HeaderRef, Primitive, Program
+from .model import Action, FieldUse, Primitive, Program
 from .storing import Stores
 
 # Backward jumps are loops: more turns than this end the action, so that no program can hold the switch.
@@ -207,16 +207,10 @@ class Actions:
         self._store_u64(out, target, text)
 
     def _store_u64(self, out: Emitter, target: model.Data, text: str) -> None:
-        """Stores C text of a uint64_t: through a number that the expression compiler takes as 64 unknown bits."""
+        """Stores C text of a uint64_t."""
         out.line("{")
-        out.line(f"uint64_t params_like[1] = {{{text}}};")
-        out.line("const uint64_t *params = params_like;")
-        offsets, self.expressions.params_offsets = self.expressions.params_offsets, [0]
-        if isinstance(target, FieldUse) and isinstance(target.header, HeaderRef):
-            self.stores.assign(out, target, model.Param(0, 64))
-        else:
-            raise ProgramError("actions", "this primitive writes to plain fields only")
-        self.expressions.params_offsets = offsets
+        out.line(f"uint64_t result = {text};")
+        self.stores.assign(out, target, model.Local("result"))
         out.line("}")
 
     def _op_modify_field_rng_uniform(self, out: Emitter, target: model.Data, low: model.Data, high: model.Data) -> None:
@@ -237,39 +231,13 @@ class Actions:
         out.lines("}", "}")
 
     def _op_register_read(self, out: Emitter, target: model.Data, register: model.Array, index: model.Data) -> None:
-        out.line("{")
-        out.line(f"uint64_t index = {self.expressions.count(index)};")
-        out.line(f"if (PLAIT_LIKELY(index < instance->registers[{register.index}].size)) {{")
-        if register.width <= 64:
-            text = f"plait_register_get(&instance->registers[{register.index}], index)"
-            if register.width < 64:
-                text = f"({text} & UINT64_C({(1 << register.width) - 1:#x}))"
-            self._store_u64(out, target, text)
-        else:
-            cell = f"instance->registers[{register.index}].cells + index * {(register.width + 7) // 8}"
-            out.line("/* a cell is a big-endian string, as a wide action parameter is */")
-            out.line(f"const uint64_t *params = (const void *)({cell});")
-            offsets, self.expressions.params_offsets = self.expressions.params_offsets, [0]
-            self.stores.assign(out, target, model.Param(0, register.width))
-            self.expressions.params_offsets = offsets
-        out.lines("}", "}")
+        array = f"instance->registers[{register.index}]"
+        out.line(f"if (PLAIT_LIKELY({self.expressions.count(index)} < {array}.size)) {{")
+        self.stores.assign(out, target, model.RegisterCell(register, index))
+        out.line("}")
 
     def _op_register_write(self, out: Emitter, register: model.Array, index: model.Data, value: model.Data) -> None:
-        if register.width <= 64:
-            self.stores.assign(out, model.RegisterCell(register, index), value)
-            return
-        width = register.width
-        self.expressions.wide_bits = max(self.expressions.wide_bits, width + 1)
-        out.line("{")
-        out.line(f"uint64_t index = {self.expressions.count(index)};")
-        out.line(f"if (PLAIT_LIKELY(index < instance->registers[{register.index}].size)) {{")
-        size = (width + 7) // 8
-        wide = self.expressions.data_in(value, width, WIDE).text
-        out.line(f"uint8_t *cell = instance->registers[{register.index}].cells + index * {size};")
-        out.line(f"struct plait_wide value = plait_wide_mask({wide}, {width});")
-        out.line(f"for (uint32_t i = 0; i < {size}; i++)")
-        out.line(f"    cell[{size} - 1 - i] = (uint8_t)(value.limb[i / 8] >> (8 * (i % 8)));")
-        out.lines("}", "}")
+        self.stores.assign(out, model.RegisterCell(register, index), value)
 
     def _op_generate_digest(self, out: Emitter, receiver: model.Data, learn_list: model.Data) -> None:
         out.line(f"packet->std.digest_list = (uint32_t)({self.expressions.u64(learn_list)} & 0xffff);")

@@ -79,6 +79,8 @@ class Expressions:
                 return _signed_range(width) if node.field.signed else (0, (1 << width) - 1)
             case model.Param(_, width) | model.Lookahead(_, width):
                 return 0, (1 << width) - 1
+            case model.Local():
+                return 0, (1 << 64) - 1
             case model.RegisterCell(register):
                 return 0, (1 << register.width) - 1
             case model.ValidBit() | model.BoolToData():
@@ -196,6 +198,8 @@ class Expressions:
                 return Value(f"(uint64_t){text}", 64, True)
             case model.Param(index, width):
                 return self._param(index, width)
+            case model.Local(name):
+                return Value(name, 64, True)
             case model.RegisterCell(register, index):
                 return self._register(register, index)
             case model.Lookahead(offset, width):
@@ -375,13 +379,14 @@ class Expressions:
         word = self.params_offsets[index] // 8
         if width <= 64:
             return Value(f"params[{word}]", 64, True)
-        return self._bytes(f"(const uint8_t *)(params + {word})", 8 * ((width + 7) // 8) - width, width)
+        return self._bytes(f"(const uint8_t *)(params + {word})", -width % 8, width)
 
     def _register(self, register: model.Array, index: Data) -> Value:
-        text = f"plait_register_get(&instance->registers[{register.index}], {self.count(index)})"
-        if register.width < 64:
-            text = f"({text} & {constant((1 << register.width) - 1, 64)})"
-        return Value(text, 64, True)
+        array, width, count = f"&instance->registers[{register.index}]", register.width, self.count(index)
+        if width > 64:  # a big-endian string
+            return self._bytes(f"plait_register_string({array}, {count})", -width % 8, width)
+        text = f"plait_register_get({array}, {count})"
+        return Value(text if width == 64 else f"({text} & {constant((1 << width) - 1, 64)})", 64, True)
 
     def _lookahead(self, offset: int, width: int) -> Value:
         return self._bytes("at", offset, width)

@@ -4,7 +4,7 @@ skipped and what follows them moves."""
 
 from __future__ import annotations
 
-from .algorithms import CRCS
+from .algorithms import Algorithm, Crc
 from .emitter import Emitter, comment
 from .errors import ProgramError
 from .expr import constant
@@ -13,7 +13,6 @@ from .model import Calculation, Field, FieldUse, HashItem, Header, HeaderRef
 from .packing import Item, constant_item, pack, pack_bits, place_item
 
 MAX_INPUT_BYTES = 4096
-_SLICED = ("crc16", "crc16_custom", "crc32", "crc32_custom")
 
 
 class Hashes:
@@ -22,7 +21,7 @@ class Hashes:
         self.selectors: list[Calculation] = []
 
     def call(self, calculation: Calculation) -> str:
-        return f"{self.name(calculation)}(packet, phv)"
+        return f"{self.name(calculation)}(instance, packet, phv)"
 
     def name(self, calculation: Calculation) -> str:
         for index, each in enumerate(self.selectors):
@@ -37,30 +36,10 @@ class Hashes:
 
     def emit(self, out: Emitter) -> None:
         every = [*self.layout.program.calculations, *self.selectors]
-        for algorithm in dict.fromkeys(each.algorithm for each in every):
-            self._emit_tables(out, algorithm)
+        for crc in {_table(each.algorithm.crc): each.algorithm.crc for each in every if each.algorithm.crc}.values():
+            _emit_tables(out, crc)
         for calculation in every:
             self._emit_one(out, calculation)
-
-    @staticmethod
-    def _emit_tables(out: Emitter, algorithm: str) -> None:
-        if algorithm not in CRCS:
-            return
-        crc = CRCS[algorithm]
-        if algorithm in _SLICED:
-            out.line(f"static const uint32_t table_{algorithm}[8][256] = {{")
-            for table in crc.slices(8):
-                out.line("{")
-                for row in range(0, 256, 8):
-                    out.line(", ".join(f"{value:#010x}" for value in table[row : row + 8]) + ",")
-                out.line("},")
-        else:
-            out.line(f"static const uint64_t table_{algorithm}[256] = {{")
-            table = crc.table()
-            for row in range(0, 256, 4):
-                out.line(", ".join(f"UINT64_C({value:#x})" for value in table[row : row + 4]) + ",")
-        out.line("};")
-        out.line()
 
     def _item(self, part: HashItem) -> Item:
         if part.header is None or part.field is None:
@@ -71,13 +50,19 @@ class Hashes:
         total = sum(part.width for part in calculation.inputs)
         if total > 8 * MAX_INPUT_BYTES:
             raise ProgramError("calculations", f"{calculation.name[:80]!r} hashes more than {MAX_INPUT_BYTES} bytes")
-        out.line(comment(f"{calculation.algorithm}: {calculation.name}"))
+        out.line(comment(f"{calculation.algorithm_name}: {calculation.name}"))
         out.line(
             f"static inline PLAIT_UNUSED uint64_t {self.name(calculation)}"
-            "(const struct plait_packet *packet, const struct phv *phv)"
+            "(struct plait_instance *instance, const struct plait_packet *packet, const struct phv *phv)"
         )
         out.line("{")
-        out.lines("(void)packet;", "(void)phv;")
+        out.lines("(void)instance;", "(void)packet;", "(void)phv;")
+        if calculation.algorithm.kind in ("zero", "round_robin"):  # what is hashed does not matter
+            state = f"plait_count_calls(&instance->registers[{calculation.state}])"
+            out.line(f"return {state if calculation.algorithm.kind == 'round_robin' else '0'};")
+            out.line("}")
+            out.line()
+            return
         headers: dict[int, Header] = {}
         for part in calculation.inputs:
             if part.header is not None and not part.header.metadata:
@@ -101,15 +86,14 @@ class Hashes:
         out.line()
 
     def _emit_packed(self, out: Emitter, calculation: Calculation, items: list[Item]) -> None:
-        algorithm = calculation.algorithm
+        algorithm, crc = calculation.algorithm, calculation.algorithm.crc
         packed = pack(items)
-        if algorithm in _SLICED:
-            crc = CRCS[algorithm]
-            out.line(f"uint32_t crc = {crc.initial:#x};")
+        if crc is not None and crc.sliced:
+            out.line(f"uint32_t crc = {crc.start:#x};")
             for word in packed:
-                out.line(f"crc = plait_crc_take{word.size}(table_{algorithm}, crc, {word.text});")
+                out.line(f"crc = plait_crc_take{word.size}({_table(crc)}, crc, {word.text});")
             out.line(f"return crc ^ {crc.final_xor:#x};")
-        elif algorithm in ("csum16", "cksum16"):
+        elif algorithm.kind == "csum16":
             out.line("uint64_t sum = 0;")
             for word in packed:
                 if word.size == 8:
@@ -117,7 +101,7 @@ class Hashes:
                 else:
                     out.line(f"sum += {_aligned(word.text, word.offset, word.size, 2)};")
             out.line("return plait_csum_fold(sum);")
-        elif algorithm == "identity":
+        elif algorithm.kind == "identity":
             total = sum(item.width for item in items)
             count = min((total + 7) // 8, 8)
             out.line(f"return {pack_bits(items, 0, 8 * count) if count else constant(0, 64)};")
@@ -128,7 +112,7 @@ class Hashes:
                 out.line(f"plait_store{8 * word.size}(bytes + {word.offset}, {word.text});")
             if not packed:
                 out.line("bytes[0] = 0;")
-            out.line(f"return {self._over_bytes(algorithm, 'bytes', str(size))};")
+            out.line(f"return {_over_bytes(algorithm, 'bytes', str(size))};")
 
     def _emit_appended(self, out: Emitter, calculation: Calculation, total: int) -> None:
         payload = "PLAIT_MAX_FRAME + " if calculation.payload else ""
@@ -155,7 +139,7 @@ class Hashes:
                 "memcpy(bytes + count, packet->data + packet->payload_offset, payload);",
                 "count += payload;",
             )
-        out.line(f"return {self._over_bytes(calculation.algorithm, 'bytes', 'count')};")
+        out.line(f"return {_over_bytes(calculation.algorithm, 'bytes', 'count')};")
 
     def _append(self, out: Emitter, part: HashItem) -> None:
         field = _field(part)
@@ -171,22 +155,39 @@ class Hashes:
             rest -= count
             out.line(f"plait_append_bits(bytes, &used, {item.slice(rest, count)}, {count});")
 
-    @staticmethod
-    def _over_bytes(algorithm: str, bytes_text: str, count: str) -> str:
-        if algorithm in _SLICED:
-            crc = CRCS[algorithm]
-            call = f"plait_crc_sliced(table_{algorithm}, {crc.initial:#x}, {bytes_text}, {count})"
-            return f"({call} ^ {crc.final_xor:#x})"
-        if algorithm in CRCS:
-            crc = CRCS[algorithm]
-            assert crc.final_xor == 0
-            reflected = "true" if crc.reflected else "false"
-            initial = constant(crc.initial, 64)
-            return f"plait_crc_bytes(table_{algorithm}, {initial}, {crc.width}, {reflected}, {bytes_text}, {count})"
-        if algorithm in ("xor16", "xor32"):
-            return f"plait_xor_bytes({bytes_text}, {count}, {int(algorithm[3:]) // 8})"
-        name = {"csum16": "csum", "cksum16": "csum"}.get(algorithm, algorithm)
-        return f"plait_{name}_bytes({bytes_text}, {count})"
+
+def _table(crc: Crc) -> str:
+    return f"crc{crc.width}_{crc.polynomial:x}_{'reflected' if crc.reflected else 'plain'}"
+
+
+def _emit_tables(out: Emitter, crc: Crc) -> None:
+    if crc.sliced:
+        out.line(f"static const uint32_t {_table(crc)}[8][256] = {{")
+        for table in crc.slices(8):
+            out.line("{")
+            for row in range(0, 256, 8):
+                out.line(", ".join(f"{value:#010x}" for value in table[row : row + 8]) + ",")
+            out.line("},")
+    else:
+        out.line(f"static const uint64_t {_table(crc)}[256] = {{")
+        table = crc.table()
+        for row in range(0, 256, 4):
+            out.line(", ".join(f"UINT64_C({value:#x})" for value in table[row : row + 4]) + ",")
+    out.line("};")
+    out.line()
+
+
+def _over_bytes(algorithm: Algorithm, bytes_text: str, count: str) -> str:
+    crc = algorithm.crc
+    if crc is None:
+        if algorithm.kind in ("xor16", "xor32"):
+            return f"plait_xor_bytes({bytes_text}, {count}, {algorithm.bits // 8})"
+        return f"plait_{algorithm.kind}_bytes({bytes_text}, {count})"
+    if crc.sliced:
+        return f"(plait_crc_sliced({_table(crc)}, {crc.start:#x}, {bytes_text}, {count}) ^ {crc.final_xor:#x})"
+    reflected = "true" if crc.reflected else "false"
+    start, final = constant(crc.start, 64), constant(crc.final_xor, 64)
+    return f"(plait_crc_bytes({_table(crc)}, {start}, {crc.width}, {reflected}, {bytes_text}, {count}) ^ {final})"
 
 
 def _field(part: HashItem) -> Field | None:

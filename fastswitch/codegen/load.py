@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 from . import model
-from .algorithms import ALGORITHMS
+from .algorithms import ALGORITHMS, find_algorithm
 from .errors import ProgramError, no_such
 from .load_expressions import MAX_PARAM_BITS, ExpressionLoader, load_source
 from .load_headers import HeaderLoader, Names
+from .load_ids import MAX_ID, check_enums, check_ids
 from .load_pipelines import PipelineLoader
 from .model import Action, ActionParam, Array, Calculation, Checksum, FieldList, HashItem, Program, State, Transition
 from .reader import Reader
@@ -54,14 +55,17 @@ class _Loader:
         name = root["program"].text() if root.has("program") else "unnamed"
         self.program = Program(name)
         self._check_version(root)
+        check_ids(root)
+        check_enums(root)
         self.headers = HeaderLoader(root, self.program)
         self.arrays = {kind: Names(f"{kind} array") for kind in ("register", "counter", "meter")}
         self.arrays["calculation"] = Names("calculation")
         self.expressions = ExpressionLoader(self.program, self.headers, self.arrays)
         self.value_sets = Names("value set")
         self.actions_by_id: dict[int, Action] = {}
-        if any(root.list_of("extern_instances")):
-            raise root["extern_instances"].error("extern instances are not supported")
+        for extern in root.list_of("extern_instances"):
+            kind = extern["type"].text() if extern.has("type") else "unnamed"
+            raise extern.error(f"an instance of extern {kind[:80]!r}: v1model has none that BMv2 keeps as objects")
         self._load_arrays(root)
         self._load_calculations(root)
         self._load_value_sets(root)
@@ -120,9 +124,10 @@ class _Loader:
             self.arrays["calculation"].add(node, made.name, made)
 
     def _calculation(self, node: Reader, name: str) -> Calculation:
-        algorithm = node["algo"].text()
-        if algorithm not in ALGORITHMS:
-            raise no_such(node["algo"].where, "hash algorithm", algorithm, ALGORITHMS)
+        algorithm_name = node["algo"].text()
+        algorithm = find_algorithm(algorithm_name)
+        if algorithm is None:
+            raise no_such(node["algo"].where, "hash algorithm", algorithm_name, ALGORITHMS)
         inputs: list[HashItem] = []
         payload = False
         for each in node["input"].elements():
@@ -142,7 +147,13 @@ class _Loader:
                 payload = True
             else:
                 raise each["type"].error(f"unknown calculation input {kind[:40]!r}")
-        return Calculation(len(self.program.calculations), name, algorithm, tuple(inputs), payload)
+        state = None
+        if algorithm.kind == "round_robin":
+            # A hidden register: per switch, and zero again with every new program.
+            state = len(self.program.registers)
+            self.program.registers.append(Array(state, f"$round_robin.{state}", 1, 64))
+        index = len(self.program.calculations)
+        return Calculation(index, name, algorithm_name, algorithm, tuple(inputs), payload, state)
 
     def _selector(self, node: Reader) -> Calculation:
         return self._calculation(node, "selector")
@@ -197,8 +208,10 @@ class _Loader:
             return model.Assign(target, value)
         if op == "verify":
             condition = self.expressions.bool(args[0])
-            if isinstance(args[1].value, int):
-                return model.Verify(condition, model.Const(args[1].integer(0, 2**31)))
+            if isinstance(args[1].value, int):  # old: the code itself
+                if args[1].value not in self.program.errors.values():
+                    raise args[1].error(f"no error has the code {str(args[1].value)[:40]}")
+                return model.Verify(condition, model.Const(args[1].value))
             return model.Verify(condition, self.expressions.data(args[1]))
         if op == "advance":
             return model.Advance(self.expressions.data(args[0]))
@@ -231,9 +244,18 @@ class _Loader:
             header_type = self.program.headers[first.headers[member]].type
         else:
             raise args[0]["type"].error(f"unknown extract target {kind[:40]!r}")
-        if (header_type.varbit is not None) != (len(args) == 2):
-            raise node.error(f"{node['op'].text()!r} does not fit header type {header_type.name[:80]!r}")
-        return model.Extract(target, member, self.expressions.data(args[1]) if len(args) == 2 else None)
+        if len(args) == 2:
+            if header_type.varbit is None:
+                raise node.error(f"extract_VL of header type {header_type.name[:80]!r}, which has a fixed length")
+            return model.Extract(target, member, self.expressions.data(args[1]))
+        if header_type.varbit is None:
+            return model.Extract(target, member, None)
+        if header_type.index not in self.headers.lengths:
+            raise node.error(f"extract of header type {header_type.name[:80]!r}, which has no length: use extract_VL")
+        self.expressions.within = model.extracted_header(target, member, header_type)
+        length = self.expressions.data(self.headers.lengths[header_type.index])
+        self.expressions.within = None
+        return model.Extract(target, member, length, length_within=True)
 
     def _key_part(self, node: Reader) -> tuple[model.Data, int]:
         value = self.expressions.data(node)
@@ -257,15 +279,15 @@ class _Loader:
             raise node.error("a value to compare with, but no key")
         full = (1 << bits) - 1
         if kind == "hexstr":
-            mask = node["mask"].unsigned(bits) if node.has("mask") else full
-            state.transitions.append(Transition(node["value"].unsigned(bits) & mask, mask, following))
+            mask = node["mask"].bytes(state.key_bytes) if node.has("mask") else full
+            state.transitions.append(Transition(node["value"].bytes(state.key_bytes) & mask, mask, following))
             return
         if kind != "parse_vset":
             raise node["type"].error(f"unknown transition type {kind[:40]!r}")
         value_set: model.ValueSet = self.value_sets.find(node["value"])
         widths = tuple(width for _, width in state.key)
-        if sum(widths) != value_set.width or value_set.key_widths not in (None, widths):
-            raise node.error(f"value set {value_set.name[:80]!r} does not fit the key")
+        if value_set.key_widths not in (None, widths):
+            raise node.error(f"value set {value_set.name[:80]!r} is used with keys of different shapes")
         if node.has("mask") and node["mask"].unsigned(bits) != _ones(widths):
             raise node["mask"].error("a mask on a value set is not supported")
         value_set.key_widths = widths
@@ -291,9 +313,7 @@ class _Loader:
 
     def _load_actions(self, root: Reader) -> None:
         for node in root["actions"].elements():
-            identity = node["id"].integer(0, 2**31 - 1)
-            if identity in self.actions_by_id:
-                raise node["id"].error(f"a second action with id {identity}")
+            identity = node["id"].integer(0, MAX_ID)
             params = tuple(
                 ActionParam(each["name"].text(), each["bitwidth"].integer(1, MAX_PARAM_BITS))
                 for each in node.list_of("runtime_data")
@@ -319,33 +339,49 @@ class _Loader:
 
     def _load_checksums(self, root: Reader) -> None:
         for node in root.list_of("checksums"):
-            if node.has("type") and node["type"].text() != "generic":
-                raise node["type"].error(f"checksum type {node['type'].text()[:40]!r} is not supported")
+            kind = node["type"].text() if node.has("type") else "generic"
             target = self.expressions.plain_field(node["target"])
-            calculation = self.arrays["calculation"].find(node["calculation"])
             condition = self.expressions.bool(node["if_cond"]) if node.has("if_cond") else None
+            if kind == "generic":
+                calculation = self.arrays["calculation"].find(node["calculation"])
+            elif kind == "ipv4":
+                calculation = self._ipv4_checksum(node, target)
+                valid = model.IsValid(target.header)
+                condition = valid if condition is None else model.Logic("and", valid, condition)
+            else:
+                raise node["type"].error(f"unknown checksum type {kind[:40]!r}")
+            name, verify, update = node["name"].text(), node.flag("verify", True), node.flag("update", True)
             self.program.checksums.append(
-                Checksum(
-                    node["name"].text(),
-                    target,
-                    calculation,
-                    node.flag("verify", True),
-                    node.flag("update", True),
-                    condition,
-                    load_source(node),
-                )
+                Checksum(name, target, calculation, verify, update, condition, load_source(node))
             )
+
+    def _ipv4_checksum(self, node: Reader, target: model.FieldUse) -> Calculation:
+        """Before there were calculations: the sum over a whole header whose bytes 10 and 11 count as zero."""
+        assert isinstance(target.header, model.HeaderRef)
+        header, fields = target.header.header, target.type.fields
+        if sum(field.width for field in fields[: target.index]) != 80 or target.field.width != 16:
+            raise node["target"].error("an IPv4 checksum is the 16 bits after the first 10 bytes of its header")
+        inputs = [HashItem(header, index, width=field.width) for index, field in enumerate(fields)]
+        inputs[target.index] = HashItem(width=16)
+        algorithm = find_algorithm("csum16")
+        assert algorithm is not None
+        made = Calculation(
+            len(self.program.calculations), node["name"].text(), "csum16", algorithm, tuple(inputs), False
+        )
+        self.program.calculations.append(made)
+        return made
 
     def _load_field_lists(self, root: Reader, section: str) -> list[FieldList]:
         found: list[FieldList] = []
         for node in root.list_of(section):
             identity = node["id"].integer(0, 0xFFFF)
-            if any(each.id == identity for each in found):
-                raise node["id"].error(f"a second list with id {identity}")
             fields = []
             for each in node["elements"].elements():
-                if each["type"].text() != "field":
-                    raise each["type"].error(f"{each['type'].text()[:40]!r} in a list of fields")
+                kind = each["type"].text()
+                if kind == "hexstr" and section == "field_lists":
+                    continue  # a constant has nothing to keep
+                if kind != "field":
+                    raise each["type"].error(f"{kind[:40]!r} in a list of fields")
                 fields.append(self.expressions.plain_field(each["value"]))
             if sum(field.field.width for field in fields) > 8 * 4096:
                 raise node.error("a list of more than 4096 bytes")

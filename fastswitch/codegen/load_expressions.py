@@ -34,7 +34,8 @@ def _is_varbit(node: Data) -> bool:
 
 
 class ExpressionLoader:
-    """Loads expressions in one context: `params` are the action's, `in_parser` allows lookahead."""
+    """Loads expressions in one context: `params` are the action's, `in_parser` allows lookahead, and in the length
+    of a header of P4-14 a local is a field of that header, `within`."""
 
     def __init__(self, program: Program, headers: HeaderLoader, arrays: dict[str, Names]) -> None:
         self.program = program
@@ -42,6 +43,7 @@ class ExpressionLoader:
         self.arrays = arrays  # register, counter, meter, calculation
         self.params: Sequence[ActionParam] = ()
         self.in_parser = False
+        self.within: HeaderExpr | None = None
 
     # -- typed entry points
 
@@ -130,6 +132,12 @@ class ExpressionLoader:
         return members.index(name.text())
 
     def _param(self, node: Reader, depth: int) -> Expr:
+        if self.within is not None:
+            kind = self.header_type(self.within)
+            use = model.FieldUse(self.within, kind, node.integer(0, len(kind.fields) - 1))
+            if kind.varbit is None or use.index >= kind.varbit:
+                raise node.error("the length of a header depends on a field that comes after it")
+            return use
         index = node.integer(0, max(len(self.params) - 1, 0))
         if not self.params:
             raise node.error("an action parameter where there is no action with parameters")
@@ -138,8 +146,6 @@ class ExpressionLoader:
     def _register(self, node: Reader, depth: int) -> Expr:
         name, index = node.elements(2)
         register: Array = self.arrays["register"].find(name)
-        if register.width > 64:
-            raise node.error(f"register {register.name[:80]!r}, wider than 64 bits, in an expression")
         return model.RegisterCell(register, self._typed(index, Data, "a number", depth))
 
     def lookahead(self, node: Reader, depth: int = 0) -> Expr:

@@ -23,6 +23,8 @@ CORE_ERRORS = (
     "ParserInvalidArgument",
 )
 
+REQUIRED_FIELDS = ("ingress_port", "packet_length", "instance_type", "egress_spec", "egress_port")
+
 
 class Names:
     """Objects of one kind by name; a name that is not there raises ProgramError."""
@@ -56,6 +58,7 @@ class HeaderLoader:
         self.stacks = Names("header stack")
         self.unions = Names("header union")
         self.union_stacks = Names("header union stack")
+        self.lengths: dict[int, Reader] = {}  # of P4-14's variable-length header types, by index
         self._union_types: dict[str, tuple[tuple[str, str], ...]] = {}
         self._header_by_id: dict[int, Header] = {}
         self._union_by_id: dict[int, Union] = {}
@@ -73,14 +76,13 @@ class HeaderLoader:
             self._load_union_stack(node)
         for node in root.list_of("field_aliases"):
             self._load_alias(node)
+        self._check_standard_metadata(root["headers"])
         self._load_errors(root)
         if sum(8 * len(each.type.fields) + each.type.max_bytes for each in program.headers) > MAX_PHV_BYTES:
             raise ProgramError("headers", f"headers and metadata of more than {MAX_PHV_BYTES} bytes")
 
     def _load_type(self, node: Reader) -> None:
         name = node["name"].text()
-        if node.has("length_exp"):
-            raise node.error("'length_exp' (P4-14 variable-length headers) is not supported; P4-16 uses extract_VL")
         fields: list[Field] = []
         by_name: dict[str, int] = {}
         fixed_bits = 0
@@ -104,21 +106,23 @@ class HeaderLoader:
         made = HeaderType(len(self.program.header_types), name, tuple(fields), by_name)
         self.program.header_types.append(made)
         self.types.add(node["name"], name, made)
+        if varbits and node.has("length_exp"):
+            self.lengths[made.index] = node["length_exp"]
 
     def _load_field(self, node: Reader) -> Field:
         parts = node.elements()
-        if len(parts) not in (2, 3):
-            raise node.error("expected [name, width] or [name, width, signed]")
+        if len(parts) not in (2, 3, 4):
+            raise node.error("expected [name, width], and whether it is signed, and whether it saturates")
         name = parts[0].text()
         if name == "$valid$":
             raise node.error("'$valid$' is a hidden field and cannot be declared")
         if parts[1].value == "*":
             return Field(name, 0, varbit=True)
-        # Some versions of p4c write 0 and 1.
-        signed = bool(parts[2].value) if len(parts) == 3 and parts[2].value in (0, 1) else False
-        if len(parts) == 3 and parts[2].value not in (0, 1):
-            raise parts[2].error("expected true or false")
-        return Field(name, parts[1].integer(1, MAX_FIELD_BITS), signed)
+        for flag in parts[2:]:
+            if flag.value not in (0, 1):  # some versions of p4c write numbers
+                raise flag.error("expected true or false")
+        signed, saturating = ([bool(flag.value) for flag in parts[2:]] + [False, False])[:2]
+        return Field(name, parts[1].integer(1, MAX_FIELD_BITS), signed, saturating=saturating)
 
     def _load_header(self, node: Reader) -> None:
         header_type: HeaderType = self.types.find(node["header_type"])
@@ -131,8 +135,6 @@ class HeaderLoader:
             )
         made = Header(len(self.program.headers), name, header_type, metadata)
         identity = node["id"].integer(0, 2**31 - 1)
-        if identity in self._header_by_id:
-            raise node.error(f"a second header with id {identity}")
         self._header_by_id[identity] = made
         self.program.headers.append(made)
         self.headers.add(node["name"], name, made)
@@ -192,8 +194,6 @@ class HeaderLoader:
         name = node["name"].text()
         made = Union(index, name, type_name, tuple(m.index for m in members), tuple(each[0] for each in declared))
         identity = node["id"].integer(0, 2**31 - 1)
-        if identity in self._union_by_id:
-            raise node.error(f"a second header union with id {identity}")
         self._union_by_id[identity] = made
         self.program.unions.append(made)
         self.unions.add(node["name"], name, made)
@@ -224,6 +224,14 @@ class HeaderLoader:
             raise no_such(field_name.where, f"field of {header.name!r}", field_name.text(), header.type.by_name)
         self.program.aliases[(header.name, field_name.text())] = alias.text()
 
+    def _check_standard_metadata(self, where: Reader) -> None:
+        """What simple_switch requires of a program; it is also what tells v1model from other architectures."""
+        known = {f"{header.name}.{field.name}" for header in self.program.headers for field in header.type.fields}
+        known |= set(self.program.aliases.values())
+        for name in REQUIRED_FIELDS:
+            if f"standard_metadata.{name}" not in known:
+                raise where.error(f"v1model requires field standard_metadata.{name}, which is not declared")
+
     def _load_errors(self, root: Reader) -> None:
         codes = self.program.errors
         taken: set[int] = set()
@@ -235,6 +243,4 @@ class HeaderLoader:
             taken.add(code.value)
         for core in CORE_ERRORS:
             if core not in codes:
-                # A compiler may leave out errors that the program cannot tell apart: any free code will do.
-                codes[core] = next(code for code in range(len(taken) + 1) if code not in taken)
-                taken.add(codes[core])
+                codes[core] = max(codes.values(), default=-1) + 1  # as BMv2 numbers those that a compiler left out

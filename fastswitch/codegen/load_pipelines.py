@@ -26,8 +26,9 @@ from .reader import Reader
 
 MAX_TABLE_SIZE = 1 << 26
 MAX_KEY_BYTES = 2048
-DEFAULT_TABLE_SIZE = 1024
 _MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "valid")
+# An optional key is a ternary one whose mask is nothing or everything, and `valid` an exact one of one bit.
+_INTERCHANGEABLE = {("ternary", "optional"), ("optional", "ternary"), ("valid", "exact")}
 _TABLE_MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional")
 
 
@@ -82,6 +83,8 @@ class PipelineLoader:
         for table, each in zip(pipeline.tables, table_nodes, strict=True):
             self._successors(table, each, follow)
         for conditional, each in zip(pipeline.conditionals, conditional_nodes, strict=True):
+            if not {"true_next", "false_next"} & set(each.keys()):
+                raise each.error("neither 'true_next' nor 'false_next'")
             conditional.true = follow(each, "true_next")
             conditional.false = follow(each, "false_next")
         for call, each in zip(pipeline.calls, call_nodes, strict=True):
@@ -118,6 +121,7 @@ class PipelineLoader:
         keys = tuple(self._key(each) for each in node.list_of("key"))
         self._check_keys(node, match_kind, keys)
         actions = self._table_actions(node)
+        self._check_next_tables(node, actions)
         selector = None
         if kind != "simple":
             if node.has("action_profile"):
@@ -135,10 +139,14 @@ class PipelineLoader:
         default = None
         if node.has("default_entry"):
             default = self._call(node["default_entry"])
+            if kind != "simple" and node["default_entry"].flag("action_const"):
+                raise node["default_entry"].error("'action_const' in a table with an action profile")
             if default.action not in actions:
                 actions.append(default.action)
         entries = self._entries(node, keys, actions)
-        size = node["max_size"].integer(0, MAX_TABLE_SIZE) if node.has("max_size") else DEFAULT_TABLE_SIZE
+        if not node.has("max_size") and not node.has("entries"):
+            raise node.error("neither 'max_size' nor 'entries'")
+        size = node["max_size"].integer(0, MAX_TABLE_SIZE) if node.has("max_size") else 0
         table = Table(
             index=len(self.program.tables),
             name=node["name"].text(),
@@ -158,6 +166,24 @@ class PipelineLoader:
         if kind != "simple" and entries:
             raise node.error("constant entries in a table with an action profile")
         return table
+
+    @staticmethod
+    def _check_next_tables(node: Reader, actions: list[Action]) -> None:
+        """Either __HIT__ and __MISS__, or the name of each action once."""
+        names = [action.name for action in actions]
+        for name in names:
+            if names.count(name) > 1:
+                raise node.error(f"two actions named {name[:80]!r}")
+        keys = set(node["next_tables"].keys())
+        if keys & {"__HIT__", "__MISS__"}:
+            if keys != {"__HIT__", "__MISS__"}:
+                raise node["next_tables"].error("needs exactly the keys __HIT__ and __MISS__")
+            return
+        for name in names:
+            if name not in keys:
+                raise node["next_tables"].error(f"no successor for action {name[:80]!r}")
+        if len(keys) > len(names):
+            raise node["next_tables"].error(f"{str(min(keys - set(names)))[:80]!r} is not an action of the table")
 
     def _key(self, node: Reader) -> Key:
         match_kind = node["match_type"].text()
@@ -212,13 +238,19 @@ class PipelineLoader:
         priorities = [each["priority"].integer(-(2**31), 2**31) if each.has("priority") else 1 for each in nodes]
         highest = max(priorities, default=0)
         ordered = node["match_type"].text() in ("ternary", "range", "optional")
-        found = []
+        found: list[Entry] = []
+        seen: set[tuple[object, ...]] = set()
         allowed = {action.index for action in actions}
         for each, priority in zip(nodes, priorities, strict=True):
             call = self._call(each["action_entry"])
             if call.action.index not in allowed:
                 raise each["action_entry"].error(f"action {call.action.name!r} is not one of the table's")
-            found.append(self._entry(each, keys, highest - priority + 1 if ordered else 0, call))
+            entry = self._entry(each, keys, highest - priority + 1 if ordered else 0, call)
+            match = (entry.key, entry.mask, entry.prefix_length, entry.range_high, entry.priority)
+            if match in seen:
+                raise each.error("the same match as an entry before it")
+            seen.add(match)
+            found.append(entry)
         return tuple(found)
 
     def _entry(self, node: Reader, keys: tuple[Key, ...], priority: int, call: ActionCallData) -> Entry:
@@ -229,7 +261,10 @@ class PipelineLoader:
             size = (key.width + 7) // 8
             full = (1 << key.width) - 1
             mask = full
-            match each["match_type"].text() if each.has("match_type") else key.match:
+            kind = each["match_type"].text() if each.has("match_type") else key.match
+            if kind != key.match and (kind, key.match) not in _INTERCHANGEABLE:
+                raise each.error(f"an entry of kind {kind[:40]!r} for a key of kind {key.match!r}")
+            match kind:
                 case "valid":
                     low = high = int(each["key"].boolean())
                 case "exact":
@@ -245,10 +280,6 @@ class PipelineLoader:
                     low, high = each["start"].unsigned(key.width), each["end"].unsigned(key.width)
                     if low > high:
                         raise each.error("a range that starts after its end")
-                case other:
-                    raise each["match_type"].error(f"unknown match kind {other[:40]!r}")
-            if key.match == "exact" and mask != full or (high != low and key.match != "range"):
-                raise each.error(f"an entry of another kind than its {key.match} key")
             key_bytes += low.to_bytes(size, "big")
             mask_bytes += mask.to_bytes(size, "big")
             high_bytes += high.to_bytes(size, "big")
@@ -267,20 +298,15 @@ class PipelineLoader:
         table.base_next = follow(node, "base_default_next")
         next_tables = node["next_tables"]
         keys = set(next_tables.keys())
-        if keys & {"__HIT__", "__MISS__"}:
-            if keys != {"__HIT__", "__MISS__"}:
-                raise next_tables.error("needs exactly the keys __HIT__ and __MISS__")
+        if "__HIT__" in keys:
             table.by_hit = True
             table.hit = follow(next_tables, "__HIT__")
             table.miss = follow(next_tables, "__MISS__")
             return
         for action in table.actions:
-            if action.name in keys:
-                table.by_action[action.index] = follow(next_tables, action.name)
-            elif table.default is not None and action is table.default.action:
-                table.by_action[action.index] = table.base_next
-            else:
-                raise next_tables.error(f"no successor for action {action.name[:80]!r}")
+            # A default action that is none of the table's own goes on as a miss does.
+            known = action.name in keys
+            table.by_action[action.index] = follow(next_tables, action.name) if known else table.base_next
 
 
 def successors(pipeline: Pipeline, ref: NodeRef) -> list[NodeRef]:

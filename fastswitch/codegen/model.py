@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .algorithms import Algorithm
+
 # ---------------------------------------------------------------------------------------------------------------
 # Headers
 
@@ -18,6 +20,7 @@ class Field:
     width: int  # bits; the maximum for a varbit
     signed: bool = False
     varbit: bool = False
+    saturating: bool = False  # P4-14: what does not fit becomes the nearest number that does
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,13 @@ class ValidBit(Data):
 class Param(Data):
     index: int
     width: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local(Data):
+    """A uint64_t of the generated C, by its name."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -348,11 +358,6 @@ class Array:
     target: FieldUse | None = None  # direct meters: where the color goes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Payload:
-    """Stands for the bytes after the parsed headers in a calculation."""
-
-
 @dataclass(frozen=True, slots=True)
 class HashItem:
     """One element of what is hashed: a field, a constant, a whole header, or the payload."""
@@ -367,9 +372,11 @@ class HashItem:
 class Calculation:
     index: int
     name: str
-    algorithm: str
+    algorithm_name: str  # as in the JSON
+    algorithm: Algorithm
     inputs: tuple[HashItem, ...]
     payload: bool
+    state: int | None = None  # index of the register that keeps what an algorithm remembers between packets
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,6 +406,19 @@ class Extract:
     target: HeaderRef | StackRef | UnionStackRef
     member: int | None  # of a union stack
     length: Data | None  # bits of the varbit
+    length_within: bool = False  # P4-14: the length is computed from fields of the header itself
+
+
+def extracted_header(target: HeaderRef | StackRef | UnionStackRef, member: int | None, kind: HeaderType) -> HeaderExpr:
+    """The header that an extraction fills: of a stack, the first free element."""
+    match target:
+        case StackRef(stack):
+            return StackAt(stack, StackCount(stack, last_index=False))
+        case UnionStackRef(union_stack):
+            assert member is not None
+            return UnionMember(UnionStackAt(union_stack, StackCount(union_stack, last_index=False)), member, kind)
+        case HeaderRef():
+            return target
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from .emitter import Emitter, comment, identifier
 from .expr import Expressions, constant
 from .hashing import Hashes
 from .layout import Layout
-from .model import Data, Extract, FieldUse, HeaderExpr, Program, StackAt, State
+from .model import Data, Extract, FieldUse, Program, State
 from .packing import Item, pack, place_item, text_item
 from .storing import Stores
 
@@ -172,22 +172,9 @@ class ParserEmitter:
 
     def _emit_extract(self, out: Emitter, op: Extract) -> None:
         """Checks in BMv2's order: a free element, the length argument, enough data, the longest header."""
-        header: HeaderExpr
-        bound: model.Stack | model.UnionStack | None = None
-        match op.target:
-            case model.HeaderRef():
-                header, kind = op.target, op.target.header.type
-            case model.StackRef(stack):
-                bound = stack
-                kind = stack.type
-                header = StackAt(stack, model.StackCount(stack, last_index=False))
-            case model.UnionStackRef(union_stack):
-                bound = union_stack
-                assert op.member is not None
-                first = self.program.unions[union_stack.unions[0]]
-                kind = self.program.headers[first.headers[op.member]].type
-                element = model.UnionStackAt(union_stack, model.StackCount(union_stack, last_index=False))
-                header = model.UnionMember(element, op.member, kind)
+        kind = self._extracted_type(op)
+        header = model.extracted_header(op.target, op.member, kind)
+        bound = None if isinstance(op.target, model.HeaderRef) else op.target.stack
         if bound is not None:
             out.line(f"if (PLAIT_UNLIKELY({self.layout.next_index(bound)} >= {self.layout.size(bound)})) {{")
             self._reject(out, "StackOutOfBounds")
@@ -201,6 +188,9 @@ class ParserEmitter:
         else:
             assert kind.varbit is not None
             self._need_lookahead(out, op.length)
+            if op.length_within:
+                self._need(out, str(fixed))
+                self.stores.emit_load(out, kind, path, 0, kind.varbit, "at")
             out.line("{")
             out.line(f"uint64_t bits = {self.expressions.count(op.length)};")
             out.line("if (bits % 8) {")
@@ -210,7 +200,8 @@ class ParserEmitter:
             out.line(f"if (bits / 8 > {kind.fields[kind.varbit].width // 8}) {{")
             self._reject(out, "HeaderTooShort")
             out.line("}")
-            self.stores.emit_load(out, kind, path, 0, kind.varbit, "at")
+            if not op.length_within:
+                self.stores.emit_load(out, kind, path, 0, kind.varbit, "at")
             out.line(f"at += {sum(each.width for each in kind.fields[: kind.varbit]) // 8};")
             varbit = f"{path}.{self.layout.field_name(kind, kind.varbit)}"
             out.line(f"{varbit}.bytes = (uint32_t)(bits / 8);")
@@ -222,6 +213,16 @@ class ParserEmitter:
         self.stores.mark_valid(out, header)
         if bound is not None:
             out.line(f"{self.layout.next_index(bound)}++;")
+
+    def _extracted_type(self, op: Extract) -> model.HeaderType:
+        match op.target:
+            case model.HeaderRef(header):
+                return header.type
+            case model.StackRef(stack):
+                return stack.type
+            case model.UnionStackRef(union_stack):
+                assert op.member is not None
+                return self.program.headers[self.program.unions[union_stack.unions[0]].headers[op.member]].type
 
     # -- select
 

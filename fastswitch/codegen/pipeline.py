@@ -9,7 +9,7 @@ from .expr import Expressions
 from .hashing import Hashes
 from .layout import Layout
 from .load_pipelines import control_order
-from .model import Conditional, FieldList, Key, NodeRef, Pipeline, Program, Table, ValidBit
+from .model import Calculation, Conditional, FieldList, Key, NodeRef, Pipeline, Program, Table, ValidBit
 from .packing import Item, constant_item
 from .parser import emit_key, padded_items
 from .storing import Stores
@@ -144,19 +144,15 @@ class PipelineEmitter:
             out.line("entry->last_hit_ns = instance->now_ns;")
         if table.meter is not None:
             assert table.meter.target is not None
-            out.line("uint64_t params[1] = {instance->runtime->meter_execute(instance, entry->meter, packet)};")
-            self.expressions.params_offsets = [0]
-            self.stores.assign(out, table.meter.target, model.Param(0, 64))
-            self.expressions.params_offsets = []
+            out.line("uint64_t color = instance->runtime->meter_execute(instance, entry->meter, packet);")
+            self.stores.assign(out, table.meter.target, model.Local("color"))
         out.line("data = entry->data;")
         if table.kind == "indirect_ws":
             assert table.selector is not None
             out.line("if (entry->group) {")
             out.line("const struct plait_group *group = entry->group;")
             out.line("if (PLAIT_LIKELY(group->size > 0)) {")
-            narrow = "(uint32_t)" if table.selector.algorithm not in ("identity", "xxh64", "crc64_custom") else ""
-            if narrow == "" and table.selector.algorithm == "identity" and _input_bits(table) <= 32:
-                narrow = "(uint32_t)"
+            narrow = "(uint32_t)" if _result_bits(table.selector) <= 32 else ""  # a 32-bit division is the faster one
             out.line(f"data = group->members[{narrow}{self.hashes.call(table.selector)} % group->size];")
             out.line("} else {")
             out.line("/* an empty group: as a miss */")
@@ -241,9 +237,10 @@ def _branches_on_hit(table: Table) -> bool:
     return table.by_hit and table.hit != table.miss and bool(table.keys)
 
 
-def _input_bits(table: Table) -> int:
-    assert table.selector is not None
-    return sum(part.width for part in table.selector.inputs)
+def _result_bits(selector: Calculation) -> int:
+    if selector.algorithm.kind == "identity":
+        return min(sum(part.width for part in selector.inputs), 64)
+    return selector.algorithm.bits
 
 
 def _where(item: Item, valid: str) -> Item:

@@ -105,6 +105,14 @@ class Reader:
             raise self.error(f"{str(self.value)[:40]} does not fit {bits} bits")
         return value
 
+    def bytes(self, size: int) -> int:
+        """A hexadecimal string of exactly `size` bytes, leading zeros and all."""
+        value = self.unsigned(8 * size)
+        digits = len(str(self.value).lower().removeprefix("0x"))
+        if (digits + 1) // 2 != size:
+            raise self.error(f"{str(self.value)[:40]} is {(digits + 1) // 2} bytes, expected {size}")
+        return value
+
 
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}

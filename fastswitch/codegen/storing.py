@@ -22,11 +22,12 @@ class Stores:
             self._assign_validity(out, target.header, value)
             return
         if isinstance(target, model.RegisterCell):
-            count, text = self.expressions.count(target.index), self.register_value(target.register, value)
-            out.line(f"plait_register_set(&instance->registers[{target.register.index}], {count}, {text});")
+            self._assign_register(out, target.register, target.index, value)
             return
         assert isinstance(target, FieldUse)
         width = target.field.width
+        if target.field.saturating:
+            value = model.Saturate(value, width, target.field.signed)
         place = self.layout.place(target, writing=True)
         if place.limbs:
             wide = self.expressions.data_in(value, width, WIDE).text
@@ -42,9 +43,17 @@ class Stores:
             text = f"({text} & {constant((1 << width) - 1, kind)})"
         self.store_text(out, place, text)
 
-    def register_value(self, register: model.Array, value: Data) -> str:
-        text = self.expressions.data_in(value, register.width, 64).text
-        return text if register.width == 64 else f"({text} & {constant((1 << register.width) - 1, 64)})"
+    def _assign_register(self, out: Emitter, register: model.Array, index: Data, value: Data) -> None:
+        array, width, count = f"&instance->registers[{register.index}]", register.width, self.expressions.count(index)
+        if width > 64:
+            wide = self.expressions.data_in(value, width, WIDE).text
+            self.expressions.wide_bits = max(self.expressions.wide_bits, width + 1)
+            out.line(f"plait_wide_register_set({array}, {count}, plait_wide_mask({wide}, {width}));")
+            return
+        text = self.expressions.data_in(value, width, 64).text
+        if width < 64:
+            text = f"({text} & {constant((1 << width) - 1, 64)})"
+        out.line(f"plait_register_set({array}, {count}, {text});")
 
     @staticmethod
     def store_text(out: Emitter, place: Place, text: str) -> None:

@@ -155,7 +155,7 @@ def program(
     first_nodes = [*(ingress or []), *(conditionals or [])]
     pipeline["init_table"] = start or (first_nodes[0]["name"] if first_nodes else None)
     max_length = {"max_length": 64}
-    return {
+    return numbered({
         "program": "test",
         "__meta__": {"version": [2, 23], "compiler": "by hand"},
         "header_types": [
@@ -182,7 +182,22 @@ def program(
             },
         ],
         **sections,
-    }
+    })  # fmt: skip
+
+
+def numbered(document: Json) -> Json:
+    """Gives the objects of each section ids of their own, but where others refer to the ids."""
+    lists = [value for key, value in document.items() if key not in _REFERRED_TO and isinstance(value, list)]
+    lists += [parser.get("parse_states", []) for parser in document["parsers"]]
+    lists += [pipeline.get(name, []) for pipeline in document["pipelines"] for name in ("tables", "conditionals")]
+    for each in lists:
+        for index, node in enumerate(each):
+            if isinstance(node, dict) and "id" in node:
+                node["id"] = index
+    return document
+
+
+_REFERRED_TO = ("headers", "header_unions", "actions", "learn_lists", "field_lists")
 
 
 def one_action(

@@ -62,7 +62,7 @@ REFUSED: list[tuple[Any, str]] = [
     (without("actions"), "'actions' is missing"),
     (without("pipelines"), "'pipelines' is missing"),
     ({**program(H), "__meta__": {"version": [3, 0]}}, "version 3.0 is not supported"),
-    ({**program(H), "extern_instances": [{}]}, "extern instances are not supported"),
+    ({**program(H), "extern_instances": [{"id": 0, "type": "Lamp"}]}, "an instance of extern 'Lamp'"),
     (run(call("teleport")), "actions[0].primitives[0].op: no primitive named 'teleport'"),
     (run(call("asign", field("h", "v"), const(1))), "Did you mean 'assign'?"),
     (run(call("assign", field("h", "v"))), "takes 2 arguments, found 1"),

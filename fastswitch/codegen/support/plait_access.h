@@ -21,6 +21,21 @@ static inline void plait_register_set(const struct plait_register *array, uint64
         memcpy(array->cells + 8 * index, &value, sizeof value);
 }
 
+/* A cell that is wider than 64 bits. */
+static inline const uint8_t *plait_register_string(const struct plait_register *array, uint64_t index)
+{
+    static const uint8_t zeros[512];
+    return PLAIT_LIKELY(index < array->size) ? array->cells + index * array->cell_bytes : zeros;
+}
+
+/* BMv2's "hash" that counts its calls. */
+static inline uint64_t plait_count_calls(const struct plait_register *calls)
+{
+    uint64_t before = plait_register_get(calls, 0);
+    plait_register_set(calls, 0, before + 1);
+    return before;
+}
+
 static inline void plait_count(const struct plait_counter *array, uint64_t index, const struct plait_packet *packet)
 {
     if (PLAIT_LIKELY(index < array->size)) {

@@ -210,7 +210,7 @@ static inline uint64_t plait_csum_fold(uint64_t sum)
     sum = (sum >> 16) + (sum & 0xffff);
     return ~sum & 0xffff;
 }
-static inline uint64_t plait_csum_bytes(const uint8_t *bytes, uint32_t count)
+static inline uint64_t plait_csum16_bytes(const uint8_t *bytes, uint32_t count)
 {
     uint64_t sum = 0;
     for (; count >= 4; count -= 4, bytes += 4)

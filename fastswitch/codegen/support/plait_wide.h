@@ -6,7 +6,7 @@
 #ifndef PLAIT_WIDE_H
 #define PLAIT_WIDE_H
 
-#include "plait_support.h"
+#include "plait_access.h"
 
 #define PLAIT_WIDE_BITS (64u * PLAIT_WIDE_LIMBS)
 
@@ -183,6 +183,15 @@ static inline PLAIT_UNUSED void plait_wide_store(uint64_t *limbs, uint32_t count
     value = plait_wide_mask(value, width);
     for (uint32_t i = 0; i < count; i++)
         limbs[i] = i < PLAIT_WIDE_LIMBS ? value.limb[i] : 0;
+}
+static inline PLAIT_UNUSED void plait_wide_register_set(const struct plait_register *array, uint64_t index,
+                                                        struct plait_wide value)
+{
+    if (index >= array->size)
+        return;
+    uint8_t *cell = array->cells + index * array->cell_bytes;
+    for (uint32_t i = 0; i < array->cell_bytes; i++)
+        cell[array->cell_bytes - 1 - i] = i / 8 < PLAIT_WIDE_LIMBS ? (uint8_t)(value.limb[i / 8] >> (8 * (i % 8))) : 0;
 }
 static inline PLAIT_UNUSED uint64_t plait_wide_count(struct plait_wide value)
 {
