@@ -1,182 +1,258 @@
-"""Random packets and table entries for p4src/ecmp.p4, and a process that sends them through one switch.
+"""Whether {p4front, p4c} x {plait-switch, BMv2} and the reference interpreter agree on programs, packet by packet.
 
-`unshare --net python -m tests.agreement TARGET P4INFO JSON OUT` writes to OUT what left the switch: JSON, per round and
-port the frames in order. Everything is drawn from fixed seeds, so that every switch sees the same.
+    python -m tests.agreement [--packets N] [--pairs reference|all] [PROGRAM.p4 ...]
+
+Draws table entries from each program's P4Info and packets from a grammar and from the program's own parser, runs both
+through every pair, and compares the frames that leave with their ports, what was refused, and the counters. Prints
+what was compared and, for each difference, the smallest scenario that still shows it.  Without PROGRAM: all of p4src/.
+`--pairs all` needs p4c-bm2-ss and simple_switch_grpc on PATH.
 """
 
-import asyncio
+import argparse
 import json
 import random
-import select
-import socket
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv4Network
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import finsy as fy
+from finsy.proto import p4i
+from google.protobuf import text_format
 
-from controller.control import Program
-from controller.policy import SEED, SET_SEED
-from controller.ports import EGRESS_PORT, EGRESS_SPEC, NEIGHBOR, RED, SET_MACS, RedCurve
-from controller.routes import DESTINATION, FORWARD, ROUTES
-from ptf_tests.runner import PORTS, load, make_ports, running_switch
+import p4front
+from tests.agreement_reference import EndlessError
+from tests.agreement_scenarios import (
+    Drawer,
+    Outcome,
+    Scenario,
+    Subject,
+    Tally,
+    difference,
+    referred,
+    shrunk,
+    through,
+    within_chance,
+)
+from tests.agreement_switches import Bmv2, Plait, Switch, SwitchDiedError
 
-ODD_MULTIPLIER = 0x85EBCA6B
-NO_MARKING = RedCurve(10**9, 10**9)  # no queue is that deep, so marking does not depend on the machine
-# Prefix -> ports of its next hops; a port that occurs twice has twice the weight.
-ROUTE_PORTS = {
-    "0.0.0.0/0": (3,),
-    "10.0.1.0/24": (2,),
-    "10.0.2.0/24": (2, 3, 4),
-    "10.0.3.0/24": (3, 3, 4),
-    "10.0.2.128/25": (1,),
-    "10.0.2.200/32": (4,),
-    **{f"10.9.9.{port}/32": (port,) for port in PORTS},
-}
-PACKETS_A_ROUND, ROUNDS = 56, 120  # a round enters by one port; with its ends it fits into 64 places, BMv2's queues
-_ETHERNET = bytes.fromhex("060000010101 02000a000002")
-_PATIENCE_S = 5.0
-
-Outcome = list[dict[int, list[bytes]]]
-"""Per round: the frames that left by each port, in order."""
-
-
-def next_hop(port: int) -> tuple[int, int]:
-    """Source and destination MAC of what leaves by `port`."""
-    return 0x060000010100 + port, 0x02000A000100 + port
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = sorted((ROOT / "p4src").glob("*.p4"))
+NEEDED = ("p4c-bm2-ss", "simple_switch_grpc")
+FEEDBACK = ("PLAIT_FEEDBACK",)
+"""How p4src's programs are compiled where BMv2 takes part: it cannot bind the registers of its queues' state."""
+_PACKETS_A_SCENARIO = 24
+_MOST_DIFFERENCES = 3  # of one pair and program that are shrunk and printed
 
 
-def entries() -> list[fy.P4TableEntry]:
-    made = [fy.P4TableEntry(SEED, action=fy.Action(SET_SEED, odd_multiplier=ODD_MULTIPLIER), is_default_action=True)]
-    for prefix, ports in ROUTE_PORTS.items():
-        network = IPv4Network(prefix)
-        members = [(ports.count(port), fy.Action(FORWARD, port=port)) for port in sorted(set(ports))]
-        match = fy.Match({DESTINATION: (int(network.network_address), network.prefixlen)} if network.prefixlen else {})
-        made.append(fy.P4TableEntry(ROUTES, match=match, action=fy.IndirectAction(members)))
-    for port in PORTS[:2]:
-        made.append(fy.P4TableEntry(RED, match=fy.Match({EGRESS_PORT: port}), action=NO_MARKING.action()))
-    for port in PORTS:
-        source, destination = next_hop(port)
-        macs = fy.Action(SET_MACS, src_mac=source, dst_mac=destination)
-        made.append(fy.P4TableEntry(NEIGHBOR, match=fy.Match({EGRESS_SPEC: port}), action=macs))
-    return made
+class RefusedError(Exception):
+    """A compiler does not take a program; its message."""
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Packets
+def by_p4front(source: Path, defines: Sequence[str] = ()) -> Subject:
+    try:
+        compiled = p4front.compile_file(source, defines=defines)
+        return Subject(f"{source.stem} by p4front", compiled.p4info, compiled.bmv2_json, compiled.json_text.encode())
+    except p4front.CompileError as error:
+        raise RefusedError(str(error)) from None
 
 
-def checksum(header: bytes) -> int:
-    total = sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, len(header), 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
+def by_p4c(source: Path, defines: Sequence[str] = ()) -> Subject:
+    with tempfile.TemporaryDirectory(prefix="plait-p4c-") as folder:
+        info_file, json_file = Path(folder, "p4info.txtpb"), Path(folder, "out.json")
+        command = ["p4c-bm2-ss", "--p4v", "16", *(f"-D{each}" for each in defines)]
+        command += ["--p4runtime-files", str(info_file), "-o", str(json_file), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RefusedError(done.stderr.strip())
+        text = json_file.read_bytes()
+        p4info = text_format.Parse(info_file.read_text(), p4i.P4Info(), allow_unknown_field=True)
+        return Subject(f"{source.stem} by p4c", p4info, json.loads(text), text)
 
 
-def ipv4(
-    draw: random.Random, destination: str, body: bytes, protocol: int, ttl: int = 64, options: bytes = b""
-) -> bytes:
-    """An IPv4 packet with a right checksum; ECN codepoint, DSCP, source and flags are drawn."""
-    ihl = 5 + len(options) // 4
-    fragment = draw.choice([0x4000, 0x4000, 0, 0x8000, 0x2000, 0x2005, 0x0005, 0x1FFF])
-    head = bytes([0x40 | ihl, draw.randrange(256)]) + (4 * ihl + len(body)).to_bytes(2, "big") + draw.randbytes(2)
-    head += fragment.to_bytes(2, "big") + bytes([ttl, protocol, 0, 0]) + bytes([10, 0, 0, draw.randrange(1, 4)])
-    head += IPv4Address(destination).packed + options
-    return head[:10] + checksum(head).to_bytes(2, "big") + head[12:] + body
+@dataclass
+class Report:
+    """What one program's comparisons found."""
+
+    program: str
+    open_ends: list[str] = field(default_factory=list)
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+
+    def tally(self, pair: str) -> Tally:
+        return self.tallies.setdefault(pair, Tally())
+
+    def __str__(self) -> str:
+        lines = [self.program + (f" (open: {', '.join(self.open_ends)})" if self.open_ends else "")]
+        for pair, tally in self.tallies.items():
+            line = f"  {pair:<34} {tally.packets:9,} packets in {tally.scenarios:7,} scenarios, {tally.left:9,} left"
+            if tally.by_chance:
+                line += f", {tally.by_chance:,} of them compared up to what P4 leaves open"
+            if tally.skipped:
+                line += "; skipped: " + ", ".join(f"{reason} {count:,}" for reason, count in tally.skipped.items())
+            lines.append(line)
+        return "\n".join(lines + self.differences)
 
 
-def frame(draw: random.Random) -> bytes:
-    """A frame: mostly IPv4 of every kind, then often broken in one way."""
-    kind = draw.randrange(20)
-    if kind == 0:  # not IPv4
-        ether_type = draw.choice([b"\x08\x06", b"\x86\xdd", b"\x88\xb5", b"\x00\x2e"])
-        return _ETHERNET + ether_type + draw.randbytes(draw.randrange(60))
-    if kind == 1:
-        return _ETHERNET + b"\x08\x00" + draw.randbytes(draw.randrange(1, 80))
-    third = draw.choice([1, 2, 2, 3, 3, 7])
-    destination = f"10.0.{third}.{draw.choice([1, 2, 127, 128, 200, 255])}"
-    ttl = draw.choice([0, 1, 2, 3, 64, 64, 64, 255])
-    protocol = draw.choice([17, 17, 17, 17, 6, 1, 0])
-    body = draw.randbytes(2) + draw.choice([b"\x12\xb7", b"\x12\xb7", b"\x00\x35"]) + draw.randbytes(draw.randrange(40))
-    if draw.random() < 0.1:
-        body += bytes(1380)
-    options = draw.randbytes(4 * draw.randrange(1, 11)) if draw.random() < 0.15 else b""
-    packet = bytearray(_ETHERNET + b"\x08\x00" + ipv4(draw, destination, body, protocol, ttl, options))
-    breakage = draw.randrange(12)
-    if breakage == 0:  # a bad checksum
-        packet[24 + draw.randrange(2)] ^= 1 << draw.randrange(8)
-    elif breakage == 1:  # any one bit
-        packet[draw.randrange(12, min(len(packet), 60))] ^= 1 << draw.randrange(8)
-    elif breakage in (2, 3):  # cut short, at every place
-        del packet[draw.randrange(15, min(len(packet), 70)) :]
-    elif breakage == 4:  # a header length that is not true, with the checksum of 20 bytes made right
-        packet[14] = draw.choice([0x40, 0x44, 0x46, 0x4F, 0x55, 0x65])
-        packet[24:26] = bytes(2)
-        packet[24:26] = checksum(bytes(packet[14:34])).to_bytes(2, "big")
-    elif breakage == 5:  # zero or all ones where the checksum would be
-        packet[24:26] = draw.choice([b"\0\0", b"\xff\xff"])
-    return bytes(packet)
+def scenarios(subject: Subject, packets: int, seed: int, registers: bool) -> Iterator[Scenario]:
+    """Scenarios with `packets` frames in all, from a seed."""
+    drawer = Drawer(subject)
+    draw = random.Random(f"{subject.name.split()[0]} {seed}")
+    for start in range(0, packets, _PACKETS_A_SCENARIO):
+        yield drawer.draw(draw, min(_PACKETS_A_SCENARIO, packets - start), registers)
 
 
-def rounds() -> Iterator[tuple[int, list[bytes]]]:
-    """The port by which a round enters, and its frames; the last ones leave by each port and so end the round."""
-    draw = random.Random(20)
-    for number in range(ROUNDS):
-        ends = [_ETHERNET + b"\x08\x00" + ipv4(draw, f"10.9.9.{port}", b"end", 1) for port in PORTS]
-        yield PORTS[number % len(PORTS)], [frame(draw) for _ in range(PACKETS_A_ROUND)] + ends
+def compare_with_reference(subject: Subject, packets: int, seed: int, report: Report) -> None:
+    """plait-switch against the reference, with registers, time and random numbers as they are."""
+    switch = Plait(subject.p4info, subject.json)
+    pair = f"{subject.name.split()[-1]}/plait-switch, reference"
+    tally = report.tally(pair)
+
+    def differ(scenario: Scenario) -> str:
+        outcome = through(switch, scenario)
+        return difference(outcome, referred(subject, scenario, outcome.taken), scenario)
+
+    found = 0
+    for scenario in scenarios(subject, packets, seed, registers=True):
+        try:
+            outcome = through(switch, scenario)
+            reference = referred(subject, scenario, outcome.taken)
+        except EndlessError:
+            tally.skipped["endless"] += len(scenario.frames)
+            continue
+        _count(tally, scenario, outcome)
+        if text := difference(outcome, reference, scenario):
+            found += 1
+            if found <= _MOST_DIFFERENCES:
+                _tell(report, pair, shrunk(scenario, lambda s: bool(differ(s))), differ, text)
+    switch.close()
 
 
-def is_end(data: bytes) -> bool:
-    return data[30:33] == bytes([10, 9, 9]) and data.endswith(b"end")
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A switch
-
-
-def exchange(sockets: dict[int, socket.socket], port: int, frames: list[bytes]) -> dict[int, list[bytes]]:
-    """Sends a round and returns what came out by each port, up to the frame that ends the round there."""
-    for data in frames:
-        sockets[port].send(data)
-    out: dict[int, list[bytes]] = {number: [] for number in sockets}
-    waiting = set(sockets)
-    deadline = time.monotonic() + _PATIENCE_S
-    while waiting and (left := deadline - time.monotonic()) > 0:
-        for number in [
-            n for n in waiting if sockets[n] in select.select([sockets[n] for n in waiting], [], [], left)[0]
-        ]:
-            data, address = sockets[number].recvfrom(65536)
-            if address[2] == socket.PACKET_OUTGOING:
+def compare_pairs(ours: Subject, theirs: Subject, packets: int, seed: int, report: Report) -> None:
+    """The other three pairs against p4front on plait-switch."""
+    with ExitStack() as stack:
+        first = Plait(ours.p4info, ours.json)
+        stack.callback(first.close)
+        second = Plait(theirs.p4info, theirs.json)
+        stack.callback(second.close)
+        others: dict[str, tuple[Subject, Switch]] = {
+            "p4c/plait-switch": (theirs, second),
+            "p4front/BMv2": (ours, stack.enter_context(Bmv2(ours.p4info, ours.json))),
+            "p4c/BMv2": (theirs, stack.enter_context(Bmv2(theirs.p4info, theirs.json))),
+        }
+        compared = ours.is_sequential() or theirs.is_sequential()
+        found = dict.fromkeys(others, 0)
+        for scenario in scenarios(ours, packets, seed, registers=False):
+            try:
+                mine = through(first, scenario)
+                referred(ours, scenario, mine.taken)
+            except EndlessError:
+                for pair in others:
+                    report.tally(pair).skipped["endless"] += len(scenario.frames)
                 continue
-            out[number].append(data)
-            if is_end(data):
-                waiting.discard(number)
-    return out
+            for pair, (subject, switch) in others.items():
+                tally = report.tally(pair)
+
+                def differ(s: Scenario, switch: Switch = switch, subject: Subject = subject) -> tuple[str, int]:
+                    return _differ(first, switch, subject, s, True)
+
+                try:
+                    text, chance = _differ(first, switch, subject, scenario, compared, mine)
+                    if text and not compared:
+                        text, chance = differ(scenario)
+                except SwitchDiedError as error:
+                    text, chance = f"the switch died: {error}", 0
+                _count(tally, scenario, mine)
+                tally.by_chance += chance
+                if text:
+                    found[pair] += 1
+                    if found[pair] <= _MOST_DIFFERENCES:
+                        small = shrunk(scenario, lambda s, d=differ: _died_or(d, s))
+                        _tell(report, pair, small, lambda s, d=differ: d(s)[0], text)
+        for pair, count in found.items():
+            if count > _MOST_DIFFERENCES:
+                report.differences.append(f"  {pair}: {count} scenarios differ in all")
 
 
-def open_port(port: int) -> socket.socket:
-    made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    made.bind((f"ptf{port}", 0x0003))  # ETH_P_ALL
-    return made
+def _died_or(differ: object, scenario: Scenario) -> bool:
+    try:
+        return bool(differ(scenario)[0])  # type: ignore[operator]
+    except SwitchDiedError:
+        return True
 
 
-def main(target: str, p4info: str, program: str, out: str) -> None:
-    make_ports()
-    with running_switch(target, Path(out).with_suffix(".log")):
-        asyncio.run(load(Program(Path(p4info), Path(program)), entries()))
-        sockets = {port: open_port(port) for port in PORTS}
-        outcome = [exchange(sockets, port, frames) for port, frames in rounds()]
-    Path(out).write_text(json.dumps([{port: [f.hex() for f in frames] for port, frames in r.items()} for r in outcome]))
+def _differ(
+    first: Switch, switch: Switch, subject: Subject, scenario: Scenario, one_by_one: bool, mine: Outcome | None = None
+) -> tuple[str, int]:
+    mine = mine or through(first, scenario)
+    theirs = through(switch, scenario, one_by_one)
+    text = difference(mine, theirs, scenario)
+    if text and one_by_one and mine.taken == theirs.taken:
+        right, chance = within_chance(subject, scenario, theirs)
+        if right:
+            return "", chance
+    return text, 0
 
 
-def read_outcome(path: Path) -> Outcome:
-    return [
-        {int(port): [bytes.fromhex(data) for data in frames] for port, frames in each.items()}
-        for each in json.loads(path.read_text())
-    ]
+def _count(tally: Tally, scenario: Scenario, outcome: Outcome) -> None:
+    tally.scenarios += 1
+    tally.packets += len(scenario.frames)
+    tally.left += sum(map(len, outcome.sent))
+
+
+def _tell(report: Report, pair: str, scenario: Scenario, differ: object, text: str) -> None:
+    try:
+        text = differ(scenario) or text  # type: ignore[operator]
+    except SwitchDiedError as error:
+        text = f"the switch died: {error}"
+    told = f"  DIFFERENCE, {pair}: {text}\n" + "\n".join("    " + line for line in str(scenario).splitlines())
+    report.differences.append(told)
+
+
+def compare(source: Path, packets: int, pairs: str, seed: int, defines: Sequence[str]) -> Report:
+    """All comparisons of a program; RefusedError if a compiler does not take it."""
+    report = Report(source.stem)
+    ours = by_p4front(source)
+    report.open_ends = ours.open_ends()
+    compare_with_reference(ours, packets, seed, report)
+    if pairs == "all":
+        compare_pairs(by_p4front(source, defines), by_p4c(source, defines), packets, seed + 1, report)
+    return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", type=Path)
+    parser.add_argument("--packets", type=int, default=2_400, help="of each program and pair [default: %(default)s]")
+    parser.add_argument("--pairs", choices=("reference", "all"), default="reference")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    if arguments.pairs == "all" and (missing := [name for name in NEEDED if not shutil.which(name)]):
+        parser.error(f"{' and '.join(missing)} not on PATH")
+    total, differences, refused, started = Tally(), 0, 0, time.monotonic()
+    for source in arguments.programs or PROGRAMS:
+        try:
+            defines = FEEDBACK if source.resolve() in PROGRAMS else ()
+            report = compare(source, arguments.packets, arguments.pairs, arguments.seed, defines)
+        except (RefusedError, NotImplementedError) as error:
+            print(f"{source.stem}: {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
+            refused += 1
+            continue
+        print(report, flush=True)
+        for tally in report.tallies.values():
+            total.add(tally)
+        differences += len(report.differences)
+    took = time.monotonic() - started
+    print(
+        f"{total.packets:,} comparisons of a packet ({total.left:,} left the switch) in {took:.0f} s; "
+        f"{differences} differences; {refused} programs not compared"
+    )
+    return 1 if differences else 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main())

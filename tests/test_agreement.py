@@ -1,132 +1,115 @@
-"""The four pairs {p4front, p4c} x {plait-switch, BMv2}, and the interpreter, agree on what leaves p4src/ecmp.p4.
+"""{p4front, p4c} x {plait-switch, BMv2} and the reference interpreter agree on every program of p4src/.
 
-The same entries and the same random packets through each; compared byte for byte, port for port, in order. p4front on
-plait-switch always runs; the other pairs run where p4c-bm2-ss and simple_switch_grpc are on PATH.
+p4front on plait-switch is held to the reference always; the other pairs where p4c-bm2-ss and simple_switch_grpc are on
+PATH. `python -m tests.agreement` compares more packets, and other programs.
 """
 
-import json
+import copy
+import random
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
-from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from fastswitch.interpreter import Interpreter
-from lab.compiling import CompiledProgram, compile_program
-from mininet_topos.system import isolated
-from tests import agreement
-from tests.conftest import ROOT, needs_root
+from tests.agreement import FEEDBACK, NEEDED, PROGRAMS, Report, by_p4c, by_p4front, compare_pairs, scenarios
+from tests.agreement_reference import EndlessError
+from tests.agreement_scenarios import Drawer, Scenario, Subject, difference, referred, shrunk, through
+from tests.agreement_switches import Plait
 
-pytestmark = needs_root
+_SCENARIOS, _PACKETS, _PACKETS_OF_PAIRS = 25, 8, 480
 
-NEEDS = {"p4front": None, "plait": None, "p4c": "p4c-bm2-ss", "bmv2": "simple_switch_grpc"}
-OTHER_PAIRS = [("p4c", "plait"), ("p4front", "bmv2"), ("p4c", "bmv2")]
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], CompiledProgram]:
-    made: dict[str, CompiledProgram] = {}
-
-    def compile_with(compiler: str) -> CompiledProgram:
-        if compiler not in made:
-            folder = tmp_path_factory.mktemp(compiler)
-            target = "bmv2" if compiler == "p4c" else "plait"  # the compiler goes with the target
-            made[compiler] = compile_program(ROOT / "p4src" / "ecmp.p4", target, folder)
-        return made[compiler]
-
-    return compile_with
+programs = pytest.mark.parametrize("program", PROGRAMS, ids=[program.stem for program in PROGRAMS])
 
 
-def through(program: CompiledProgram, target: str, out: Path) -> agreement.Outcome:
-    command = isolated([sys.executable, "-m", "tests.agreement", target])
-    command += [str(program.p4info), str(program.json), str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    log = out.with_suffix(".log")
-    assert done.returncode == 0, done.stderr + (log.read_text() if log.exists() else "")
-    return agreement.read_outcome(out)
+@programs
+def test_p4front_on_plait_switch_is_what_the_reference_says(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    subject = by_p4front(program)
+    drawer, switch = Drawer(subject), Plait(subject.p4info, subject.json)
+    counts = {"packets": 0, "left": 0}
 
+    @settings(max_examples=_SCENARIOS, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.randoms(use_true_random=False))
+    def agree(draw: random.Random) -> None:
+        scenario = drawer.draw(draw, _PACKETS, registers=True)
+        try:
+            outcome = through(switch, scenario)
+            assert difference(outcome, referred(subject, scenario, outcome.taken), scenario) == "", str(scenario)
+        except EndlessError:
+            return
+        counts["packets"] += len(scenario.frames)
+        counts["left"] += sum(map(len, outcome.sent))
 
-def interpreted(document: dict[str, Any]) -> agreement.Outcome:
-    """What the interpreter says must leave."""
-    switch = Interpreter(document)
-    ids = {each["name"].rpartition(".")[2]: each["id"] for each in document["actions"]}
-    names = {name.rpartition(".")[2]: name for name in switch.tables}
-    switch.defaults[names["switch_seed"]] = (ids["set_seed"], [agreement.ODD_MULTIPLIER])
-    for prefix, ports in agreement.ROUTE_PORTS.items():
-        network = IPv4Network(prefix)
-        group = [(ids["forward"], [port]) for port in sorted(ports)]
-        match = [("lpm", int(network.network_address), network.prefixlen)]
-        switch.add_entry(names["ipv4_lpm"], match, ids["forward"], [], group=group)
-    for port in agreement.PORTS:
-        switch.add_entry(names["neighbor"], [("exact", port)], ids["set_macs"], list(agreement.next_hop(port)))
-    outcome: agreement.Outcome = []
-    for ingress_port, frames in agreement.rounds():
-        out: dict[int, list[bytes]] = {port: [] for port in agreement.PORTS}
-        for data in frames:
-            packet = switch.parse(data, {"ingress_port": ingress_port, "packet_length": len(data)})
-            switch.run("ingress", packet)
-            port = switch.standard_value(packet, "egress_spec")
-            if port not in out:
-                continue
-            switch.standard(packet, "egress_port", port)
-            switch.standard(packet, "egress_spec", 0)
-            switch.run("egress", packet)
-            if switch.standard_value(packet, "egress_spec") != 511:
-                out[port].append(switch.deparse(packet))
-        outcome.append(out)
-    return outcome
-
-
-def differences(one: agreement.Outcome, other: agreement.Outcome) -> list[str]:
-    found = []
-    for number, (left, right) in enumerate(zip(one, other, strict=True)):
-        for port in agreement.PORTS:
-            if left[port] == right[port]:
-                continue
-            mine = [data.hex() for data in left[port] if data not in right[port]]
-            theirs = [data.hex() for data in right[port] if data not in left[port]]
-            found.append(f"round {number}, port {port}: {mine or 'in another order'} is not {theirs}")
-    return found
-
-
-@pytest.fixture(scope="module")
-def ours(compiled: Callable[[str], CompiledProgram], tmp_path_factory: pytest.TempPathFactory) -> agreement.Outcome:
-    """p4front on plait-switch."""
-    return through(compiled("p4front"), "plait", tmp_path_factory.mktemp("ours") / "out.json")
-
-
-def report(pair: str, outcome: agreement.Outcome, capsys: pytest.CaptureFixture[str]) -> None:
-    sent = sum(len(frames) for _, frames in agreement.rounds())
-    left = sum(len(frames) for each in outcome for frames in each.values())
-    assert left > sent // 3  # or the packets say little
+    agree()
+    switch.close()
+    assert counts["left"] > counts["packets"] // 20  # or the packets say little
     with capsys.disabled():
-        print(f"{pair}: {sent} packets in, {left} out, compared")
+        print(f"{program.stem}: {counts['packets']} packets in, {counts['left']} out")
 
 
-def test_p4front_on_plait_is_what_the_interpreter_says(
-    compiled: Callable[[str], CompiledProgram], ours: agreement.Outcome, capsys: pytest.CaptureFixture[str]
-) -> None:
-    document = json.loads(compiled("p4front").json.read_text())
-    assert differences(ours, interpreted(document)) == []
-    report("p4front, plait-switch and the interpreter", ours, capsys)
-
-
-@pytest.mark.parametrize(("compiler", "target"), OTHER_PAIRS)
-def test_the_pairs_agree(
-    compiler: str,
-    target: str,
-    compiled: Callable[[str], CompiledProgram],
-    ours: agreement.Outcome,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    needed = [name for part in (compiler, target) if (name := NEEDS[part])]
-    if missing := [name for name in needed if not shutil.which(name)]:
+@programs
+def test_the_pairs_agree(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if missing := [name for name in NEEDED if not shutil.which(name)]:
         pytest.skip(f"{' and '.join(missing)} not on PATH")
-    theirs = through(compiled(compiler), target, tmp_path / "out.json")
-    assert differences(ours, theirs) == []
-    report(f"{compiler} on {target}", theirs, capsys)
+    report = Report(program.stem)
+    compare_pairs(by_p4front(program, FEEDBACK), by_p4c(program, FEEDBACK), _PACKETS_OF_PAIRS, 1, report)
+    with capsys.disabled():
+        print(report)
+    assert report.differences == []
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A comparison that finds nothing must be able to find something
+
+
+@pytest.fixture(scope="module")
+def ecmp() -> Subject:
+    return by_p4front(next(program for program in PROGRAMS if program.stem == "ecmp"))
+
+
+def _altered(subject: Subject) -> Subject:
+    """The program with one constant changed: it subtracts 2 of the TTL."""
+    document = copy.deepcopy(subject.document)
+    ttl = [
+        parameters[1]["value"]["value"]["left"]["value"]
+        for action in document["actions"]
+        for primitive in action["primitives"]
+        for parameters in [primitive["parameters"]]
+        if primitive["op"] == "assign" and parameters[0]["value"] == ["ipv4", "ttl"]
+    ]
+    assert len(ttl) == 1
+    node = ttl[0]["right"]
+    assert int(node["value"], 16) in (1, 255)
+    node["value"] = hex((2 * int(node["value"], 16)) & 0xFF)
+    return Subject(subject.name, subject.p4info, document, subject.json)
+
+
+def test_a_wrong_switch_is_found_and_the_scenario_made_small(ecmp: Subject) -> None:
+    wrong = _altered(ecmp)
+    switch = Plait(ecmp.p4info, ecmp.json)
+
+    def differ(scenario: Scenario) -> str:
+        outcome = through(switch, scenario)
+        return difference(outcome, referred(wrong, scenario, outcome.taken), scenario)
+
+    found = next(scenario for scenario in scenarios(ecmp, 2_400, 1, registers=True) if differ(scenario))
+    small = shrunk(found, lambda scenario: bool(differ(scenario)))
+    assert len(small.frames) == 1 and len(small.updates) < len(found.updates)
+    assert differ(small).startswith("packet 0: ")
+    switch.close()
+
+
+def test_differences_of_each_kind_have_words(ecmp: Subject) -> None:
+    switch = Plait(ecmp.p4info, ecmp.json)
+    every = scenarios(ecmp, 480, 1, registers=True)
+    scenario = next(each for each in every if any(through(switch, each).sent))
+    outcome = through(switch, scenario)
+    refused, silent, miscounted = (copy.deepcopy(outcome) for _ in range(3))
+    refused.taken[0] = False
+    assert difference(outcome, refused, scenario).startswith("update 0: the first takes and the other refuses type: ")
+    silent.sent = [[] for _ in silent.sent]
+    assert difference(outcome, silent, scenario).endswith(" is not nothing")
+    miscounted.counters[next(iter(miscounted.counters))] = (99, 99)
+    assert difference(outcome, miscounted, scenario).endswith(" is not (99, 99)")
+    switch.close()

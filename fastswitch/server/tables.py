@@ -69,6 +69,7 @@ class TableState:
         self._direct_meter = direct_meter
         self._initial_default = _initial_default(schema)
         self.default = self._new_default()
+        self._reset_engine_default()
         self._load_initial_entries()
 
     # Write
