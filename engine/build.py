@@ -127,10 +127,10 @@ def build_tests(out: Path, sanitize: bool) -> None:
             set_fresh(target, mark)
 
 
-def build(root: Path) -> None:
-    """Builds the binding in `root`/engine/_build if it is out of date."""
+def build(root: Path, sanitize: bool = False) -> None:
+    """Builds the binding in `root`/engine/_build if it is out of date; `sanitize`: the one under ASan and UBSan."""
     with _locked(root) as out:
-        build_binding(out)
+        build_binding(out / "sanitized" if sanitize else out, sanitize)
 
 
 def build_with_tests(root: Path, sanitize: bool = False) -> None:

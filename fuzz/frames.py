@@ -151,5 +151,3 @@ class _Walk:
             count = min(self._next.get(header.stack.name, 0), len(header.stack.headers))
             return header.stack.headers[count - 1] if count else None
         return None
-
-

@@ -5,40 +5,24 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import hashlib
 import mmap
-import os
 import random
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from fastswitch.codegen import model
-from fastswitch.codegen.build import SANITIZE
 from fastswitch.interpreter import Interpreter
 from fastswitch.tests.codegen_support import Compiled, compare, declare
+from fuzz.build import ROOT, build
 from fuzz.target import BUILD, Fault
 
-ROOT = Path(__file__).resolve().parents[1]
 RECORD_BYTES = 4 + 10_240  # struct record of packets.c
 
 
 @functools.cache
 def driver() -> ctypes.CDLL:
     """packets.c, and with it the harness, under the sanitizers."""
-    sources = [
-        *(ROOT / "fuzz" / "packets.c", ROOT / "fastswitch" / "tests" / "codegen_harness.c"),
-        *(ROOT / "engine" / "pipeline.h", ROOT / "engine" / "src" / "random.h"),
-    ]
-    flags = ["-std=gnu11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", *SANITIZE]
-    mark = hashlib.sha256(b"".join(each.read_bytes() for each in sources) + str(flags).encode()).hexdigest()
-    target = BUILD / f"packets-{mark[:16]}.so"
-    if not target.exists():
-        fresh = target.with_suffix(f".{os.getpid()}")
-        command = ["gcc", *flags, f"-I{ROOT / 'engine'}", "-o", str(fresh), str(sources[0])]
-        subprocess.run(command, check=True)
-        fresh.replace(target)
+    target = build("packets.so", [ROOT / "fuzz" / "packets.c"], "-fPIC", "-shared")
     library = declare(ctypes.CDLL(str(target)))
     pointer, u32, u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
     library.fuzz_packets.restype = ctypes.c_char_p

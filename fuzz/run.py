@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -10,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzz.target import Target
+from fuzz.process import environment, resident_bytes
 from fuzz.targets import TARGETS
 from fuzz.worker import PROGRESS
 
@@ -84,7 +83,7 @@ class _Worker:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "fuzz.worker", *map(str, arguments)],
                 cwd=ROOT,
-                env=environment(self.target),
+                env=environment(self.target.sanitized),
                 stdin=subprocess.DEVNULL,
                 stdout=stderr,
                 stderr=stderr,
@@ -101,7 +100,7 @@ class _Worker:
                 moved = time.monotonic()
             if time.monotonic() - moved > self.target.patience:
                 what = f"a hang: one case took more than {self.target.patience:.0f} s"
-            elif _resident(self._process.pid) > MEMORY_LIMIT:
+            elif resident_bytes(self._process.pid) > MEMORY_LIMIT:
                 what = f"more than {MEMORY_LIMIT >> 20} MB of memory"
             if what is not None:
                 self._process.send_signal(6)  # the fault handler prints where it is
@@ -121,32 +120,6 @@ class _Worker:
         moved = (case, inputs) != (self.case, self.inputs)
         self.case, self.inputs = case, inputs
         return moved
-
-
-def environment(target: type[Target]) -> dict[str, str]:
-    """The worker's: a sanitized one needs the runtime of AddressSanitizer before anything else."""
-    made = {**os.environ, "PYTHONHASHSEED": "0"}
-    if target.sanitized:
-        libraries = [_library("libasan.so"), _library("libubsan.so"), _library("libstdc++.so")]
-        made |= {
-            "LD_PRELOAD": " ".join(libraries),
-            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64",  # leaks: CPython's
-            "UBSAN_OPTIONS": "print_stacktrace=1",
-            "PLAIT_ENGINE_SANITIZED": "1",
-        }
-    return made
-
-
-def _library(name: str) -> str:
-    command = ["gcc", f"-print-file-name={name}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0  # it has ended
 
 
 def _summary(report: str) -> str:
