@@ -32,6 +32,7 @@ class CheckerBase:
         # Where the code being checked stands: control, action, parser, function or "" outside.
         self.context = ""
         self.return_type: Type | None = None
+        self.loops = 0  # around the statement being checked
 
     # scopes
 

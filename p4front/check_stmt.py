@@ -69,6 +69,49 @@ class StatementChecker(CallChecker):
             self.statement(stmt.otherwise)
             self.scopes.pop()
 
+    def _stmt_For(self, stmt: ast.For) -> None:
+        self.scopes.append({})
+        self.statements(stmt.start)
+        stmt.cond = self.recover(self.typed, stmt.cond, t.BOOL, "the condition") or stmt.cond
+        self.statements(list(stmt.step))
+        self._loop_body(stmt.body)
+        self.scopes.pop()
+
+    def _stmt_ForIn(self, stmt: ast.ForIn) -> None:
+        self.scopes.append({})
+        variable = stmt.variable
+        self._stmt_VarDecl(variable)
+        to = variable.type
+        if isinstance(stmt.source, ast.Range):
+            if not isinstance(t.representation(to), t.BitType):
+                raise self.fail(f"{variable.name}: a loop over a range needs a number, not '{to}'", variable.span)
+            stmt.source.low = self.typed(stmt.source.low, to, "the range")
+            stmt.source.high = self.typed(stmt.source.high, to, "the range")
+        else:
+            stmt.source = self.value(stmt.source)
+            have = stmt.source.type
+            if isinstance(stmt.source, ast.ListExpr):
+                stmt.source.items = [self.convert(item, to, "the loop") for item in stmt.source.items]
+            elif not isinstance(have, t.StackType | t.TupleType) or any(item != to for item in _elements(have)):
+                raise self.fail(f"a loop over '{have}' has no elements of type '{to}'", stmt.source.span)
+        self._loop_body(stmt.body)
+        self.scopes.pop()
+
+    def _loop_body(self, body: ast.Stmt) -> None:
+        self.loops += 1
+        self.scopes.append({})
+        self.recover(self.statement, body)
+        self.scopes.pop()
+        self.loops -= 1
+
+    def _stmt_Break(self, stmt: ast.Break) -> None:
+        if not self.loops:
+            raise self.fail("'break' is not in a loop", stmt.span)
+
+    def _stmt_Continue(self, stmt: ast.Continue) -> None:
+        if not self.loops:
+            raise self.fail("'continue' is not in a loop", stmt.span)
+
     def _stmt_Switch(self, stmt: ast.Switch) -> None:
         stmt.expr = self.value(stmt.expr)
         have = stmt.expr.type
@@ -163,3 +206,7 @@ class StatementChecker(CallChecker):
         if self.context != "parser":
             raise self.fail(f"{decl.name}: an instance cannot be made among statements", decl.span)
         self.instantiation(decl)
+
+
+def _elements(of: t.StackType | t.TupleType) -> tuple[t.Type, ...]:
+    return (of.element,) if isinstance(of, t.StackType) else of.items

@@ -197,6 +197,16 @@ class Scope(Stmt):
 
 
 @dataclass(slots=True)
+class Loop(Stmt):
+    """While `cond`, which `setup` computes, holds: `body`.  `Leave(label)` ends the loop."""
+
+    label: int
+    setup: list[Stmt]
+    cond: Expr
+    body: list[Stmt]
+
+
+@dataclass(slots=True)
 class Leave(Stmt):
     label: int
 
@@ -426,3 +436,27 @@ class ParserCall(Stmt):
 
     start: str
     done: str
+
+
+def leaves_scope(body: list[Stmt], label: int) -> bool:
+    """Whether `Leave(label)` occurs in the statements."""
+    return any(
+        (isinstance(item, Leave) and item.label == label)
+        or any(leaves_scope(branch, label) for branch in branches(item))
+        for item in body
+    )
+
+
+def branches(item: Stmt) -> list[list[Stmt]]:
+    """The statements inside a statement."""
+    if isinstance(item, IfStmt):
+        return [item.then, item.otherwise]
+    if isinstance(item, Scope):
+        return [item.body]
+    if isinstance(item, Loop):
+        return [item.setup, item.body]
+    if isinstance(item, ApplyTable):
+        return [item.hit, item.miss, item.default, *(item.cases or {}).values()]
+    if isinstance(item, SwitchStmt):
+        return [*(body for _, body in item.cases), item.default]
+    return []

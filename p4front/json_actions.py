@@ -10,7 +10,7 @@ from p4front import p4types as t
 from p4front.diagnostics import Diagnostics, SourceText, Span
 
 Json = dict[str, Any]
-END = -1  # the label of the end of the action: exit of its scope and of the action
+END = -1  # the label of the end of the action
 
 
 def source_info(source: SourceText, span: Span) -> Json | None:
@@ -55,6 +55,9 @@ class ActionWriter:
         self.items = []
         self.fresh = -1
         self._flatten(body)
+        if self.items and isinstance(self.items[-1], _Jump) and self.items[-1].label == END:
+            self.items.pop()
+        self.items.append(_Label(END))
         places: dict[int, int] = {}
         position = 0
         for item in self.items:
@@ -70,13 +73,18 @@ class ActionWriter:
 
     def _flatten(self, body: list[ir.Stmt]) -> None:
         for item in body:
-            if isinstance(item, ir.Prim | ir.ExitStmt):
+            if isinstance(item, ir.Prim):
                 self.items.append(item)
+            elif isinstance(item, ir.ExitStmt):
+                # BMv2's exit ends the pipeline behind the action, not the action.
+                self.items += [item, _Jump("_jump", None, END, item.span)]
             elif isinstance(item, ir.IfStmt):
                 self._branch(item)
             elif isinstance(item, ir.Scope):
                 self._flatten(item.body)
                 self.items.append(_Label(item.label))
+            elif isinstance(item, ir.Loop):
+                self._loop(item)
             elif isinstance(item, ir.Leave):
                 self.items.append(_Jump("_jump", None, item.label, item.span))
             elif isinstance(item, ir.SwitchStmt):
@@ -93,6 +101,15 @@ class ActionWriter:
         self.items.append(_Label(otherwise))
         self._flatten(item.otherwise)
         self.items.append(_Label(after))
+
+    def _loop(self, item: ir.Loop) -> None:
+        head = self._label()
+        self.items.append(_Label(head))
+        self._flatten(item.setup)
+        self.items.append(_Jump("_jump_if_zero", item.cond, item.label, item.span))
+        self._flatten(item.body)
+        self.items.append(_Jump("_jump", None, head, item.span))
+        self.items.append(_Label(item.label))
 
     def _switch(self, item: ir.SwitchStmt) -> None:
         after = self._label()

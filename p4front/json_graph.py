@@ -87,7 +87,9 @@ class _Builder:
         made: list[Node] = []
         group: list[ir.Stmt] = []
         for item in reversed(body):
-            if isinstance(item, ir.Prim | ir.ParserOp):
+            if isinstance(item, ir.Loop):
+                self.check_loop(item)
+            if isinstance(item, ir.Prim | ir.ParserOp | ir.Loop):
                 group.insert(0, item)
                 continue
             following = self.flush(group, following, made)
@@ -110,6 +112,17 @@ class _Builder:
         following = self.flush(group, following, made)
         nodes[:0] = made
         return following
+
+    def check_loop(self, loop: ir.Loop) -> None:
+        """A loop becomes jumps in an action, where no table can be applied."""
+        bodies = [loop.setup, loop.body]
+        while bodies:
+            for item in bodies.pop():
+                if isinstance(item, ir.ApplyTable):
+                    raise self.diagnostics.fail(
+                        f"table {item.table.name} is applied in a loop: BMv2 cannot do that", item.span
+                    )
+                bodies += ir.branches(item)
 
     def flush(self, group: list[ir.Stmt], following: str | None, made: list[Node]) -> str | None:
         """A hidden table for primitives, if there are any."""

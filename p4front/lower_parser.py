@@ -332,11 +332,22 @@ class _Splitter:
                 self.build(inner, item.body, _goto(after))
                 self.build(after, rest, finish)
                 return
+            if isinstance(item, ir.Loop):
+                self._loop(state, item, rest, finish)
+                return
             if isinstance(item, ir.Leave):
                 state.transitions = [ir.Transition(None, self.targets[item.label])]
                 return
             state.ops.append(item)
         finish(state)
+
+    def _loop(self, state: ir.State, item: ir.Loop, rest: list[ir.Stmt], finish: Finish) -> None:
+        head, after = self.new_name(), self.new_name()
+        self.targets[item.label] = after
+        state.transitions = [ir.Transition(None, head)]
+        test = ir.IfStmt(item.span, item.cond, item.body, [ir.Leave(item.span, item.label)])
+        self.build(head, [*item.setup, test], _goto(head))
+        self.build(after, rest, finish)
 
     def _branch(self, state: ir.State, item: ir.IfStmt, rest: list[ir.Stmt], finish: Finish) -> None:
         then, otherwise, after = self.new_name(), self.new_name(), self.new_name()

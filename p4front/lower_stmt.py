@@ -45,6 +45,8 @@ class StatementLowering(ExpressionLowering):
         self.returns: list[tuple[int, Value | None]] = []
         # copy-outs that an `exit` must still do, innermost last
         self.copy_outs: list[list[tuple[Value, Value, Span]]] = []
+        # (label of its end, label of its body's end) of each loop around, innermost last
+        self.loops: list[tuple[int, int]] = []
         self.ended = False
         self.in_action = False
 
@@ -60,6 +62,10 @@ class StatementLowering(ExpressionLowering):
 
     def apply_block(self, call: ast.Call) -> None:
         """The application of a control or parser."""
+        raise NotImplementedError
+
+    def loop(self, item: ast.For | ast.ForIn) -> None:
+        """A loop."""
         raise NotImplementedError
 
     def instance(self, decl: ast.Instantiation) -> None:
@@ -97,6 +103,11 @@ class StatementLowering(ExpressionLowering):
             self._switch(item)
         elif isinstance(item, ast.Return):
             self._return(item)
+        elif isinstance(item, ast.For | ast.ForIn):
+            self.loop(item)
+        elif isinstance(item, ast.Break | ast.Continue):
+            self.out.append(ir.Leave(item.span, self.loops[-1][isinstance(item, ast.Continue)]))
+            self.ended = True
         elif isinstance(item, ast.Exit):
             self._exit(item.span)
         elif isinstance(item, ast.Instantiation):
@@ -481,11 +492,11 @@ class StatementLowering(ExpressionLowering):
         self.copy_outs.pop()
         self.returns.pop()
         inner, self.out = self.out, outer
-        exits = self.ended and not leaves_scope(inner, label)
+        exits = self.ended and not ir.leaves_scope(inner, label)
         self.env, self.ended = outer_env, ended or exits
         if inner and isinstance(inner[-1], ir.Leave) and inner[-1].label == label:
             inner.pop()
-        if leaves_scope(inner, label):
+        if ir.leaves_scope(inner, label):
             self.out.append(ir.Scope(span, label, inner))
         else:
             self.out += inner
@@ -540,25 +551,3 @@ class StatementLowering(ExpressionLowering):
                 self.invalidate(value, span)
             env.bindings[param.decl] = value
         return outs
-
-
-def leaves_scope(body: list[ir.Stmt], label: int) -> bool:
-    """Whether `Leave(label)` occurs in the statements."""
-    return any(
-        (isinstance(item, ir.Leave) and item.label == label)
-        or any(leaves_scope(branch, label) for branch in _branches(item))
-        for item in body
-    )
-
-
-def _branches(item: ir.Stmt) -> list[list[ir.Stmt]]:
-    """The statements inside a statement."""
-    if isinstance(item, ir.IfStmt):
-        return [item.then, item.otherwise]
-    if isinstance(item, ir.Scope):
-        return [item.body]
-    if isinstance(item, ir.ApplyTable):
-        return [item.hit, item.miss, item.default, *(item.cases or {}).values()]
-    if isinstance(item, ir.SwitchStmt):
-        return [*(body for _, body in item.cases), item.default]
-    return []

@@ -10,7 +10,7 @@ from p4front import syntax as ast
 from p4front.diagnostics import Span
 from p4front.key_names import control_plane_name, key_name
 from p4front.lower_expr import Env
-from p4front.lower_stmt import StatementLowering
+from p4front.lower_loop import LoopLowering
 from p4front.values import ObjectValue, SlicePlace
 
 DEFAULT_TABLE_SIZE = 1024
@@ -27,7 +27,7 @@ class TableInstance:
     key_places: dict[int, ir.FieldRef] = field(default_factory=dict)
 
 
-class TableLowering(StatementLowering):
+class TableLowering(LoopLowering):
     """Adds tables to the statements."""
 
     no_action: ast.ActionDecl | None = None

@@ -39,8 +39,8 @@ class StatementParser(ExpressionParser):
                     self.advance()
         return body
 
-    # BNF: statement : block | if | switch | 'return' expression? ';' | 'exit' ';' | ';' | declaration
-    #                | lvalue assignment-operator expression ';' | call ';'
+    # BNF: statement : block | if | switch | for | 'break' ';' | 'continue' ';' | 'return' expression? ';' | 'exit' ';'
+    #                | ';' | declaration | lvalue assignment-operator expression ';' | call ';'
     def statement(self) -> ast.Stmt | ast.Decl:
         """One statement or local declaration."""
         self.enter()
@@ -68,8 +68,12 @@ class StatementParser(ExpressionParser):
                 return ast.Exit(self.since(start))
             if token.text == "const":
                 return self.const(annotations)
-            if token.text in ("for", "break", "continue"):
-                raise self.diagnostics.unsupported(f"'{token.text}' statements", token.span)
+            if token.text == "for":
+                return self.for_statement()
+            if token.text in ("break", "continue"):
+                self.advance()
+                self.expect(";")
+                return (ast.Break if token.text == "break" else ast.Continue)(self.since(start))
             if token.text in BASE_TYPES or token.text == "tuple":
                 if self.peek().text != ".":
                     return self.variable_or_instance(annotations)
@@ -100,6 +104,12 @@ class StatementParser(ExpressionParser):
 
     def assignment_or_call(self) -> ast.Stmt:
         """`lvalue = expression;` or `call;`."""
+        found = self.simple_statement()
+        self.expect(";")
+        return found
+
+    def simple_statement(self) -> ast.Stmt:
+        """An assignment or a call without its `;`."""
         start = self.token.start
         target = self.postfix(self.primary())
         operator = self.token.text
@@ -110,12 +120,10 @@ class StatementParser(ExpressionParser):
             if operator == ">>=":
                 self.advance()
             value = self.expression()
-            self.expect(";")
             span = (start, value.span[1])
             return ast.Assign(span, operator if operator == "=" else operator[:-1], target, value)
         if not isinstance(target, ast.Call):
             raise self.unexpected("expected a statement")
-        self.expect(";")
         return ast.CallStmt(target.span, target)
 
     # BNF: variable : type name ('=' expression)? ';'
@@ -174,6 +182,68 @@ class StatementParser(ExpressionParser):
         if isinstance(found, ast.Decl):
             raise self.diagnostics.fail("syntax error, a declaration cannot be a branch by itself", found.span)
         return found
+
+    # BNF: for : 'for' '(' start? (',' start)* ';' expression ';' (step (',' step)*)? ')' statement
+    #          | 'for' '(' annotations type name 'in' expression ('..' expression)? ')' statement
+    def for_statement(self) -> ast.Stmt:
+        """A loop with a condition, or over a range or collection."""
+        start = self.expect("for").start
+        self.expect("(")
+        self.scopes.append({})
+        begin = self.token.start
+        annotations = self.annotations()
+        first: list[ast.Stmt | ast.Decl] = []
+        if not self.at(";"):
+            if self.at_loop_variable():
+                variable = self.loop_variable(begin, annotations)
+                if variable.value is None and self.accept("in"):
+                    return self.for_in(start, variable)
+                first.append(variable)
+            else:
+                first.append(self.simple_statement())
+            while self.accept(","):
+                first.append(self.loop_start())
+        self.expect(";")
+        cond = self.expression()
+        self.expect(";")
+        step: list[ast.Stmt] = []
+        while not self.at(")"):
+            step.append(self.simple_statement())
+            if not self.accept(","):
+                break
+        self.expect(")")
+        body = self.branch()
+        self.scopes.pop()
+        return ast.For(self.since(start), first, cond, step, body)
+
+    def at_loop_variable(self) -> bool:
+        """Whether a variable is declared here."""
+        return self.token.text in BASE_TYPES or self.token.text == "tuple" or self.looks_like_declaration()
+
+    def loop_start(self) -> ast.Stmt | ast.Decl:
+        """One of the statements before a loop."""
+        if self.at_loop_variable():
+            return self.loop_variable(self.token.start, [])
+        return self.simple_statement()
+
+    def loop_variable(self, begin: int, annotations: list[ast.Annotation]) -> ast.VarDecl:
+        """The variable that a loop declares."""
+        type_node = self.type()
+        name = self.name()
+        value = self.expression() if self.accept("=") else None
+        self.declare(name.text, False)
+        return ast.VarDecl(self.since(begin), name.text, name.span, annotations, type_node, value)
+
+    def for_in(self, start: int, variable: ast.VarDecl) -> ast.ForIn:
+        """A loop over a range or a collection, from behind `in`."""
+        source = self.expression()
+        if self.accept(".."):
+            high = self.expression()
+            source = ast.Range((source.span[0], high.span[1]), source, high)
+        self.expect(")")
+        body = self.branch()
+        self.scopes.pop()
+        return ast.ForIn(self.since(start), variable, source, body)
 
     # BNF: switch : 'switch' '(' expression ')' '{' (('default' | expression) ':' block?)* '}'
     def switch(self) -> ast.Switch:

@@ -280,6 +280,35 @@ class Return(Stmt):
 
 
 @dataclass(slots=True, eq=False)
+class For(Stmt):
+    """`for (start; cond; step)`."""
+
+    start: list[Stmt | Decl]
+    cond: Expr
+    step: list[Stmt]
+    body: Stmt
+
+
+@dataclass(slots=True, eq=False)
+class ForIn(Stmt):
+    """`for (variable in source)`: `source` is a `Range`, or an expression of a stack, tuple or list."""
+
+    variable: VarDecl
+    source: Expr
+    body: Stmt
+
+
+@dataclass(slots=True, eq=False)
+class Break(Stmt):
+    pass
+
+
+@dataclass(slots=True, eq=False)
+class Continue(Stmt):
+    pass
+
+
+@dataclass(slots=True, eq=False)
 class Exit(Stmt):
     pass
 

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fastswitch.interpreter import Interpreter
+from p4front.driver import Compiled
+
 ROOT = Path(__file__).resolve().parents[2]
 P4SRC = ROOT / "p4src"
+DROP_PORT = 511
 
 # A whole v1model program; tests replace its parts.
 SKELETON = """
@@ -52,3 +56,30 @@ def tool(name: str) -> str:
     if path is None:
         pytest.skip(f"{name} is not on PATH")
     return path
+
+
+def run_packet(compiled: Compiled, frame: bytes, port: int = 1) -> tuple[int, bytes] | None:
+    """Where a packet leaves and its bytes, or None if it is dropped; by the reference interpreter of the JSON."""
+    switch = Interpreter(compiled.bmv2_json)
+    packet = switch.parse(frame, {"ingress_port": port, "packet_length": len(frame)})
+    switch.run("ingress", packet)
+    out = packet.fields.get(("standard_metadata", "egress_spec"), 0)
+    if out == DROP_PORT:
+        return None
+    switch.standard(packet, "egress_port", out)
+    switch.standard(packet, "egress_spec", 0)
+    packet.exited = False
+    switch.run("egress", packet)
+    return None if packet.fields.get(("standard_metadata", "egress_spec")) == DROP_PORT else (out, switch.deparse(packet))
+
+
+def ip_frame(ttl: int = 64, proto: int = 17, total: int = 0, src: int = 0x0A000001, dst: int = 0x0A000002) -> bytes:
+    """A packet of the skeleton's parser: `eth_t` with kind 0x800, then `ip_t`."""
+    eth = (0x112233445566).to_bytes(6, "big") + (0x778899AABBCC).to_bytes(6, "big") + b"\x08\x00"
+    return eth + bytes([ttl, proto]) + total.to_bytes(2, "big") + src.to_bytes(4, "big") + dst.to_bytes(4, "big")
+
+
+def ip_fields(frame: bytes) -> dict[str, int]:
+    """The fields of `ip_t` in a packet of `ip_frame`."""
+    ends = {"ttl": (14, 15), "proto": (15, 16), "sum": (16, 18), "src": (18, 22), "dst": (22, 26)}
+    return {name: int.from_bytes(frame[low:high], "big") for name, (low, high) in ends.items()}
