@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from fastswitch.config import ConfigError, FabricSpec, InterfaceSpec, SwitchSpec, check_address, load_fabric
-from fastswitch.server.service import Tls
+from fastswitch.server.service import API_VERSION, Tls
 
 DEFAULT_ADDRESS = "127.0.0.1:9559"
 
@@ -155,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         help="trace, debug, info (default), warn, error, critical or off",
     )
     common.add_argument("--die-with-parent", action="store_true", help="stop when the starting process ends")
-    common.add_argument("-v", "--version", action="version", version="plait-switch (P4Runtime 1.3.0)")
+    common.add_argument("-v", "--version", action="version", version=f"plait-switch (P4Runtime {API_VERSION})")
     ignored = parser.add_argument_group("options of simple_switch_grpc without effect here")
     for name in _NOTED:
         ignored.add_argument(name, metavar="X", help=_NOTED[name])

@@ -84,6 +84,7 @@ class Arbiter:
                     f"this stream has role '{controller.role.name}', not '{name}'; open a new stream for another role"
                 )
             role = controller.role
+        self._refuse_overlap(name, limits)
         for other in role.controllers:
             if election_id is not None and other is not controller and other.election_id == election_id:
                 invalid_argument(f"Election ID {election_id} is already used by another controller of role '{name}'")
@@ -96,10 +97,9 @@ class Arbiter:
         controller.election_id = election_id
 
         if election_id is not None and (role.highest is None or election_id >= role.highest):
-            changed = role.primary is not controller or role.highest != election_id or role.config != config
             role.highest, role.primary = election_id, controller
             role.config, role.limits = config, limits
-            self._notify(role.controllers if changed else [controller], role)
+            self._notify(role.controllers, role)
         elif role.primary is controller:
             role.primary = None  # it downgraded itself
             self._notify(role.controllers, role)
@@ -153,6 +153,18 @@ class Arbiter:
     def is_listener(self, controller: Controller) -> bool:
         """Whether the controller may take part in packet I/O."""
         return controller in self.listeners()
+
+    def _refuse_overlap(self, name: str, limits: stratum.P4RoleConfig | None) -> None:
+        """What one role has for itself no other role may have so, as in Stratum, whose scheme this is."""
+        if limits is None:
+            return
+        for other in self._roles.values():
+            if other.name == name or other.limits is None:
+                continue
+            common = set(limits.exclusive_p4_ids).intersection(other.limits.exclusive_p4_ids)
+            if common:
+                taken = f"0x{min(common):08x}"
+                invalid_argument(f"role config of '{name}': {taken} is in the exclusive_p4_ids of role '{other.name}'")
 
     def _forget(self, role: Role) -> None:
         if role.name:

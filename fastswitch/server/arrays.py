@@ -169,8 +169,11 @@ class RegisterArray:
         value = self.schema.data.encode(request.data, f"register '{self.schema.name}'")
         if self._index is None:
             return
-        for cell in cells:
-            self._engine.register_write(self._index, cell, value)
+        try:
+            for cell in cells:
+                self._engine.register_write(self._index, cell, value)
+        except ValueError as error:  # bound to live state
+            invalid_argument(str(error))
 
     def read(self, request: p4r.RegisterEntry) -> Iterator[p4r.RegisterEntry]:
         """One cell, or all without an index."""

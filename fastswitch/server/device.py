@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r, rpc_code
 
@@ -20,12 +22,18 @@ from fastswitch.server.errors import (
 )
 from fastswitch.server.program import Program, ProgramStore
 from fastswitch.server.reconcile import apply_updates, snapshot
+from fastswitch.server.shadow import ShadowSwitch
 from fastswitch.server.state import PipelineState
+from fastswitch.server.undo import Undo, undo_of
 
 _log = logging.getLogger(__name__)
 
 _YIELD_EVERY = 512  # updates or entities between two turns of the event loop
 _ENTITIES_PER_RESPONSE = 1_024
+_BYTES_PER_RESPONSE = 1 << 20  # clients refuse messages above 4 MB by default
+_READ_AHEAD = 8  # responses that are collected before the client must take some
+
+Send = Callable[[p4r.ReadResponse], Awaitable[None]]
 
 _Set = p4r.SetForwardingPipelineConfigRequest
 _Get = p4r.GetForwardingPipelineConfigRequest
@@ -43,6 +51,37 @@ _ID_FIELDS: dict[str | None, Callable[[p4r.Entity], int]] = {
     "value_set_entry": lambda e: e.value_set_entry.value_set_id,
     "digest_entry": lambda e: e.digest_entry.digest_id,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A config that was verified and saved: until it is committed, reads and writes address its state."""
+
+    config: p4r.ForwardingPipelineConfig
+    state: PipelineState
+
+
+class _Batches:
+    """Entities grouped into responses of a bounded size."""
+
+    def __init__(self) -> None:
+        self._response = p4r.ReadResponse()
+        self._bytes = 0
+
+    def add(self, entity: p4r.Entity) -> Iterator[p4r.ReadResponse]:
+        """Take one more; the response that it does not fit into any more."""
+        size = entity.ByteSize()
+        full = len(self._response.entities) >= _ENTITIES_PER_RESPONSE or self._bytes + size > _BYTES_PER_RESPONSE
+        if full and self._response.entities:
+            yield self.last()
+        self._response.entities.append(entity)
+        self._bytes += size
+
+    def last(self) -> p4r.ReadResponse:
+        """What is there so far; nothing is afterwards."""
+        response = self._response
+        self._response, self._bytes = p4r.ReadResponse(), 0
+        return response
 
 
 class Device:
@@ -65,7 +104,8 @@ class Device:
         self._programs = programs
         self._port_up = port_up or (lambda port: True)
         self._config: p4r.ForwardingPipelineConfig | None = None
-        self._saved: tuple[Program, p4r.ForwardingPipelineConfig] | None = None
+        self._saved: Saved | None = None
+        self.read_stall_s = 5.0
         self._lock = asyncio.Lock()  # held while state changes or is read
 
     # Forwarding pipeline config
@@ -87,7 +127,8 @@ class Device:
                 invalid_argument("COMMIT takes no config: it commits the saved one")
             if self._saved is None:
                 not_found("there is no saved config to commit; VERIFY_AND_SAVE one first")
-            program, config = self._saved
+            saved = self._saved
+            program, config = saved.state.program, saved.config
         elif action in (_Set.VERIFY, _Set.VERIFY_AND_SAVE, _Set.VERIFY_AND_COMMIT, _Set.RECONCILE_AND_COMMIT):
             if not request.HasField("config"):
                 invalid_argument("the request has no config")
@@ -99,11 +140,16 @@ class Device:
         if action == _Set.VERIFY:
             return
         if action == _Set.VERIFY_AND_SAVE:
-            self._saved = program, config
+            async with self._lock:
+                self._check_pusher(request)
+                shadow = ShadowSwitch(self.engine, program.code)
+                self._saved = Saved(config, PipelineState(program, shadow, self._port_up))
             return
         async with self._lock:
             self._check_pusher(request)  # while it compiled, another controller may have become primary
-            if action == _Set.RECONCILE_AND_COMMIT and self.state is not None:
+            if action == _Set.COMMIT:
+                self._replay(program, snapshot(saved.state))
+            elif action == _Set.RECONCILE_AND_COMMIT and self.state is not None:
                 self._reconcile(program)
             else:
                 self._commit(program)
@@ -131,56 +177,99 @@ class Device:
     # Write and read
 
     async def write(self, request: p4r.WriteRequest) -> None:
-        """Write: every update is attempted; BatchError says which failed."""
+        """Write: BatchError says which updates failed. A client that leaves does not end a batch halfway."""
+        batch = asyncio.create_task(self._write_batch(request))
+        batch.add_done_callback(lambda task: task.cancelled() or task.exception())  # if nobody else asks for it
+        await asyncio.shield(batch)
+
+    async def _write_batch(self, request: p4r.WriteRequest) -> None:
         async with self._lock:
             election_id = request.election_id if request.HasField("election_id") else None
             role = self.arbiter.check_write(request.role, election_id)
-            state = self._running()
-            if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
-                unimplemented("only CONTINUE_ON_ERROR is supported")
-            errors: list[P4RuntimeError | None] = []
-            failed = False
-            for number, update in enumerate(request.updates, 1):
-                error = self._write_one(state, role, update)
-                errors.append(error)
-                failed = failed or error is not None
-                if number % _YIELD_EVERY == 0:
-                    await asyncio.sleep(0)
-        if failed:
+            state = self._addressed()
+            if request.atomicity == p4r.WriteRequest.CONTINUE_ON_ERROR:
+                errors = await self._write_each(state, role, request.updates)
+            elif request.atomicity == p4r.WriteRequest.ROLLBACK_ON_ERROR:
+                errors = await self._write_all_or_none(state, role, request.updates)
+            elif request.atomicity == p4r.WriteRequest.DATAPLANE_ATOMIC:
+                unimplemented("DATAPLANE_ATOMIC: packets that wait in queues would see a batch in egress only")
+            else:
+                invalid_argument(f"atomicity {request.atomicity} is unknown")
+        if any(errors):
             raise BatchError(errors)
 
-    async def read(self, request: p4r.ReadRequest) -> AsyncIterator[p4r.ReadResponse]:
-        """Read: what the valid requests select, then BatchError if some were not valid."""
-        role = self.arbiter.role(request.role) if request.role else None
-        responses: list[p4r.ReadResponse] = []
+    async def _write_each(
+        self, state: PipelineState, role: Role, updates: Iterable[p4r.Update]
+    ) -> list[P4RuntimeError | None]:
         errors: list[P4RuntimeError | None] = []
+        for number, update in enumerate(updates, 1):
+            errors.append(self._write_one(state, role, update))
+            if number % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        return errors
+
+    async def _write_all_or_none(
+        self, state: PipelineState, role: Role, updates: Sequence[p4r.Update]
+    ) -> list[P4RuntimeError | None]:
+        undos: list[Undo] = []
+        for number, update in enumerate(updates):
+            error = self._write_one(state, role, update, undos)
+            if error is not None:
+                break
+            if number % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        else:
+            return []
+        for undo in reversed(undos):
+            try:
+                undo()
+            except Exception:
+                _log.exception("switch %s: an update could not be taken back", self.name)
+        aborted = P4RuntimeError(rpc_code.ABORTED, f"nothing of the batch is applied: its update {number} failed")
+        return [error if i == number else aborted for i in range(len(updates))]
+
+    async def read(self, request: p4r.ReadRequest, send: Send) -> None:
+        """Read: what the valid requests select, then BatchError if some were not valid.
+
+        All of it is one state: writes wait. A client that reads slowly holds them up only if its answer is long, and
+        only so long as it takes a response every `read_stall_s` seconds.
+        """
+        role = self.arbiter.role(request.role) if request.role else None
+        errors: list[P4RuntimeError | None] = []
+        waiting: deque[p4r.ReadResponse] = deque()
         async with self._lock:
-            state = self._running()
-            response = p4r.ReadResponse()
+            state = self._addressed()
+            batches = _Batches()
             for entity in request.entities:
                 error: P4RuntimeError | None = None
                 try:
                     for number, found in enumerate(state.read(entity), 1):
-                        if role is not None and not _allowed(role, found):
-                            continue
-                        response.entities.append(found)
-                        if len(response.entities) >= _ENTITIES_PER_RESPONSE:
-                            responses.append(response)
-                            response = p4r.ReadResponse()
+                        if role is None or _allowed(role, found):
+                            waiting.extend(batches.add(found))
+                        while len(waiting) > _READ_AHEAD:
+                            await self._send_in_time(send, waiting.popleft())
                         if number % _YIELD_EVERY == 0:
                             await asyncio.sleep(0)
                 except P4RuntimeError as caught:
+                    if caught.code == rpc_code.ABORTED:
+                        raise
                     error = caught
                 except Exception:
                     _log.exception("switch %s: read failed", self.name)
                     error = P4RuntimeError(rpc_code.INTERNAL, "internal error of the switch; its log says more")
                 errors.append(error)
-            if response.entities or not responses:
-                responses.append(response)
-        for response in responses:
-            yield response
-        if any(error is not None for error in errors):
+            waiting.append(batches.last())
+        for response in waiting:
+            await send(response)
+        if any(errors):
             raise BatchError(errors)
+
+    async def _send_in_time(self, send: Send, response: p4r.ReadResponse) -> None:
+        try:
+            await asyncio.wait_for(send(response), self.read_stall_s)
+        except TimeoutError:
+            text = f"the client took no response for {self.read_stall_s} s; reads hold up writes, so this one ends"
+            raise P4RuntimeError(rpc_code.ABORTED, text) from None
 
     # Stream
 
@@ -234,6 +323,10 @@ class Device:
 
     # Private part
 
+    def _addressed(self) -> PipelineState:
+        """The state that reads and writes are about."""
+        return self._saved.state if self._saved is not None else self._running()
+
     def _running(self) -> PipelineState:
         if self.state is None:
             failed_precondition(_NO_CONFIG)
@@ -245,11 +338,18 @@ class Device:
         if role.limits is not None and not role.limits.can_push_pipeline:
             permission_denied(f"role '{role.name}' may not push a pipeline")
 
-    def _write_one(self, state: PipelineState, role: Role, update: p4r.Update) -> P4RuntimeError | None:
+    def _write_one(
+        self, state: PipelineState, role: Role, update: p4r.Update, undos: list[Undo] | None = None
+    ) -> P4RuntimeError | None:
         try:
             if role.limits is not None and not _allowed(role, update.entity):
                 permission_denied(f"role '{role.name}' may not write this entity")
-            state.write(update)
+            if undos is None:
+                state.write(update)
+            else:
+                undo = undo_of(state, update)
+                state.write(update)
+                undos.append(undo)
         except P4RuntimeError as error:
             return error
         except Exception:
@@ -266,18 +366,24 @@ class Device:
             raise P4RuntimeError(rpc_code.INTERNAL, f"the engine does not take the program: {error}") from error
 
     def _reconcile(self, program: Program) -> None:
-        """Load the program and replay what the old one held; put the old one back if that is not possible."""
+        """Load the program with what the old one held."""
         old = self._running()
-        if old.program is program:
+        if old.program is not program:
+            self._replay(program, snapshot(old))
+
+    def _replay(self, program: Program, updates: list[p4r.Update]) -> None:
+        """Load the program and apply updates; put the old one back if that is not possible."""
+        old = self.state
+        before = snapshot(old) if old is not None else []
+        self._commit(program)
+        error = apply_updates(self._running(), updates)
+        if error is None:
             return
-        updates = snapshot(old)
-        new = PipelineState(program, self.engine, self._port_up)
-        error = apply_updates(new, updates)
-        if error is not None:
-            self.state = PipelineState(old.program, self.engine, self._port_up)
-            apply_updates(self.state, updates)
-            invalid_argument(f"the forwarding state does not fit the new config: {error.message}")
-        self.state = new
+        self.state = None
+        if old is not None:
+            self._commit(old.program)
+            apply_updates(self._running(), before)
+        invalid_argument(f"the forwarding state does not fit the new config: {error.message}")
 
     def _packet_out(self, controller: Controller, packet: p4r.PacketOut) -> None:
         code, text = 0, ""

@@ -22,13 +22,15 @@ from fastswitch.server.errors import (
     failed_precondition,
     not_found,
     permission_denied,
+    resource_exhausted,
 )
+from fastswitch.server.outbox import Outbox
 
 _log = logging.getLogger(__name__)
 
-API_VERSION = "1.3.0"  # what simple_switch_grpc announces
+API_VERSION = "1.5.0"
 _MAX_RECEIVE = 256 << 20
-_QUEUE_LIMIT = 10_000  # notifications waiting for one slow stream; more are dropped
+_DRAIN = 0.5  # seconds that a stream which ends waits for its client to take what is queued
 _TICK = 0.25  # seconds
 
 _Context = Any  # grpc.aio.ServicerContext is generic in the stubs only
@@ -112,7 +114,12 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
     # The RPCs. Names are the protocol's.
 
     async def Capabilities(self, request: p4r.CapabilitiesRequest, context: _Context) -> p4r.CapabilitiesResponse:  # type: ignore[override]
-        """The version of the API."""
+        """The version of the API, which all devices share."""
+        try:
+            if request.device_id:
+                self._device(request.device_id)
+        except P4RuntimeError as error:
+            await _abort(context, error)
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
 
     async def SetForwardingPipelineConfig(  # type: ignore[override]
@@ -142,11 +149,10 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
             await _abort(context, error)
         return p4r.WriteResponse()
 
-    async def Read(self, request: p4r.ReadRequest, context: _Context) -> AsyncIterator[p4r.ReadResponse]:  # type: ignore[override]
+    async def Read(self, request: p4r.ReadRequest, context: _Context) -> None:  # type: ignore[override]
         """A batch of queries."""
         try:
-            async for response in self._device(request.device_id).read(request):
-                yield response
+            await self._device(request.device_id).read(request, context.write)
         except Exception as error:
             await _abort(context, error)
 
@@ -154,66 +160,61 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
         self, requests: AsyncIterator[p4r.StreamMessageRequest], context: _Context
     ) -> None:
         """A controller's session: arbitration, packets, digests."""
-        stream = _Stream(self, context)
-        writer = asyncio.create_task(stream.write_queue())
+        stream = _Stream(self)
+        outbox = stream.outbox
+        tasks = [
+            asyncio.create_task(stream.handle_all(requests)),
+            asyncio.create_task(outbox.overflowed.wait()),
+            asyncio.create_task(outbox.send_all(context.write)),
+        ]
         try:
-            async for request in requests:
-                stream.handle(request)
-            await stream.drain()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if outbox.overflowed.is_set():
+                resource_exhausted("the client does not read its stream: arbitration messages pile up")
+            await tasks[0]
         except Exception as error:
-            # gRPC takes no status while a message is being written.
-            await stream.drain()
+            stream.close()  # before the status, which waits behind what the client has not read
+            await outbox.drain(_DRAIN)
             await _abort(context, error)
+        else:
+            await outbox.drain(_DRAIN)
         finally:
-            writer.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             stream.close()
 
 
 class _Stream:
     """One StreamChannel: at most one controller of one device."""
 
-    def __init__(self, server: P4RuntimeServer, context: _Context) -> None:
+    def __init__(self, server: P4RuntimeServer) -> None:
+        self.outbox = Outbox()
         self._server = server
-        self._context = context
-        self._queue: asyncio.Queue[p4r.StreamMessageResponse] = asyncio.Queue()
         self._device: Device | None = None
         self._controller: Controller | None = None
 
-    def handle(self, request: p4r.StreamMessageRequest) -> None:
-        """One message of the client; P4RuntimeError ends the stream."""
-        if request.WhichOneof("update") == "arbitration":
-            self._arbitrate(request.arbitration)
-        elif self._controller is None or self._device is None:
-            permission_denied("the first message of a stream must be an arbitration update")
-        else:
-            self._device.stream_request(self._controller, request)
-
-    def send(self, message: p4r.StreamMessageResponse) -> None:
-        """Queue a message; all but arbitration is dropped when the client does not keep up."""
-        if self._queue.qsize() < _QUEUE_LIMIT or message.HasField("arbitration"):
-            self._queue.put_nowait(message)
-
-    async def write_queue(self) -> None:
-        """Send what is queued, one message at a time, as gRPC demands."""
-        while True:
-            message = await self._queue.get()
-            try:
-                await self._context.write(message)
-            finally:
-                self._queue.task_done()
-
-    async def drain(self) -> None:
-        """Wait a moment until what was queued is sent."""
-        try:
-            await asyncio.wait_for(self._queue.join(), 0.5)
-        except TimeoutError:
-            _log.debug("a stream ended with messages unsent")
+    async def handle_all(self, requests: AsyncIterator[p4r.StreamMessageRequest]) -> None:
+        """The client's messages until it sends no more; P4RuntimeError ends the stream."""
+        async for request in requests:
+            self._handle(request)
 
     def close(self) -> None:
         """The stream is over."""
         if self._controller is not None and self._device is not None:
             self._device.arbiter.leave(self._controller)
             self._controller = None
+            if self.outbox.dropped:
+                dropped, name = self.outbox.dropped, self._device.name
+                _log.warning("switch %s: %d notifications were dropped: a client did not read them", name, dropped)
+
+    def _handle(self, request: p4r.StreamMessageRequest) -> None:
+        if request.WhichOneof("update") == "arbitration":
+            self._arbitrate(request.arbitration)
+        elif self._controller is None or self._device is None:
+            permission_denied("the first message of a stream must be an arbitration update")
+        else:
+            self._device.stream_request(self._controller, request)
 
     def _arbitrate(self, update: p4r.MasterArbitrationUpdate) -> None:
         if self._device is None:
@@ -222,7 +223,7 @@ class _Stream:
             failed_precondition(
                 f"this stream belongs to device {self._device.device_id}, not {update.device_id}; open one per device"
             )
-        self._controller = self._device.arbiter.update(self._controller, update, self.send)
+        self._controller = self._device.arbiter.update(self._controller, update, self.outbox.put)
 
 
 def bind(server: grpc.aio.Server, address: str, tls: Tls | None = None) -> int:

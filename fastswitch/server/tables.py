@@ -4,7 +4,7 @@ An entry keeps the message the client sent, made canonical: reads answer with it
 with the priority, identifies it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from finsy.proto import p4r
 
@@ -196,6 +196,26 @@ class TableState:
         """Set what `colors` gives."""
         if entry is not self.default and self._index >= 0:
             self._engine.entry_meter_counts_set(self._index, entry.handle, counts)
+
+    def keep_default(self) -> Callable[[], None]:
+        """What puts the default action back as it is now."""
+        message, meter = p4r.TableEntry(), self.default.meter
+        message.CopyFrom(self.default.message)
+
+        def put_back() -> None:
+            self.default = self._new_default()
+            self._reset_engine_default()
+            if message != self.default.message:
+                self._modify_default(message)
+            self.default.meter = meter
+
+        return put_back
+
+    def idle_since(self, entry: Entry) -> int:
+        """When a packet last hit the entry, or when it was inserted, in nanoseconds of the fabric's clock."""
+        if self._index < 0 or entry is self.default:
+            return entry.inserted_ns
+        return max(self._engine.entry_last_hit(self._index, entry.handle), entry.inserted_ns)
 
     # Private part
 
@@ -419,8 +439,7 @@ class TableState:
         """Nanoseconds since a packet last hit the entry, or since it was inserted."""
         if self._index < 0 or entry is self.default:
             return 0
-        last = self._engine.entry_last_hit(self._index, entry.handle)
-        return max(0, int(self._engine.fabric.now_ns) - max(last, entry.inserted_ns))
+        return max(0, int(self._engine.fabric.now_ns) - self.idle_since(entry))
 
 
 def _stored(request: p4r.TableEntry) -> p4r.TableEntry:

@@ -301,3 +301,24 @@ def error_details(error: grpc.RpcError) -> list[p4r.Error]:
         assert packed.Unpack(detail)
         details.append(detail)
     return details
+
+
+def failing(code, text=""):
+    """An RPC inside ends with this status."""
+    return _Failing(code, text)
+
+
+class _Failing:
+    def __init__(self, code, text):
+        self.code, self.text = code, text
+
+    def __enter__(self):
+        self._raises = pytest.raises(grpc.aio.AioRpcError, match=self.text or None)
+        self._caught = self._raises.__enter__()
+        return self
+
+    def __exit__(self, *details):
+        handled = self._raises.__exit__(*details)
+        self.error = self._caught.value
+        assert self.error.code() == self.code, self.error
+        return handled

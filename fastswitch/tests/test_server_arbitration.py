@@ -67,10 +67,14 @@ def test_a_duplicate_id_is_refused_with_the_words_clients_look_for():
     assert caught.value.code == rpc_code.INVALID_ARGUMENT
 
 
-def test_the_same_controller_may_repeat_its_id():
-    session = Session(Arbiter(1)).ask(10)
-    session.news()
-    assert session.ask(10).news() == [(OK, 10)]
+def test_a_primary_that_repeats_its_id_is_confirmed_to_everybody():
+    arbiter = Arbiter(1)
+    primary, backup = Session(arbiter).ask(10), Session(arbiter).ask(5)
+    primary.news(), backup.news()
+    assert primary.ask(10).news() == [(OK, 10)]
+    assert backup.news() == [(BACKUP, 10)]
+    assert backup.ask(5).news() == [(BACKUP, 10)]
+    assert primary.news() == []
 
 
 def test_when_the_primary_leaves_nobody_is_until_somebody_asks():
@@ -153,6 +157,22 @@ def test_role_configs_are_kept_and_limit():
     assert caught.value.code == rpc_code.INVALID_ARGUMENT
 
 
+def role_with(name, **limits):
+    packed = Any()
+    packed.Pack(stratum.P4RoleConfig(**limits))
+    return p4r.Role(name=name, config=packed)
+
+
+def test_what_is_exclusive_to_a_role_no_other_role_may_claim():
+    arbiter = Arbiter(1)
+    first = Session(arbiter).ask(1, role_with("a", exclusive_p4_ids=[7, 8]))
+    with pytest.raises(P4RuntimeError, match="role config of 'b': 0x00000008 is in the exclusive_p4_ids of role 'a'"):
+        Session(arbiter).ask(1, role_with("b", exclusive_p4_ids=[8, 9]))
+    Session(arbiter).ask(1, role_with("b", exclusive_p4_ids=[9], shared_p4_ids=[5]))
+    first.ask(2, role_with("a", exclusive_p4_ids=[7], shared_p4_ids=[5]))
+    Session(arbiter).ask(1, role_with("c", exclusive_p4_ids=[8]))
+
+
 def test_streams_per_role_are_limited():
     arbiter = Arbiter(1)
     for number in range(64):
@@ -201,4 +221,4 @@ async def test_a_device_is_chosen_by_its_id_on_any_port():
         await client.arbitrate(1)
         assert [c.election_id for c in two.arbiter.listeners()] == [1]
         assert one.arbiter.listeners() == []
-        assert (await client.stub.Capabilities(p4r.CapabilitiesRequest())).p4runtime_api_version == "1.3.0"
+        assert (await client.stub.Capabilities(p4r.CapabilitiesRequest())).p4runtime_api_version == "1.5.0"

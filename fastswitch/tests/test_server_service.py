@@ -18,6 +18,7 @@ from fastswitch.tests.server_kit import (
     error_codes,
     error_details,
     exact,
+    failing,
     fake_device,
     fake_engine,
     insert,
@@ -31,27 +32,6 @@ from fastswitch.tests.server_kit import (
 Set = p4r.SetForwardingPipelineConfigRequest
 Get = p4r.GetForwardingPipelineConfigRequest
 NO_CONFIG = r"(?i)no .*\bforwarding pipeline config"  # what finsy looks for
-
-
-def failing(code, text=""):
-    """An RPC inside ends with this status."""
-    return _Failing(code, text)
-
-
-class _Failing:
-    def __init__(self, code, text):
-        self.code, self.text = code, text
-
-    def __enter__(self):
-        self._raises = pytest.raises(grpc.aio.AioRpcError, match=self.text or None)
-        self._caught = self._raises.__enter__()
-        return self
-
-    def __exit__(self, *details):
-        handled = self._raises.__exit__(*details)
-        self.error = self._caught.value
-        assert self.error.code() == self.code, self.error
-        return handled
 
 
 @pytest.fixture(name="n")
@@ -361,9 +341,6 @@ async def test_request_level_errors_have_no_details(n):
         with failing(grpc.StatusCode.PERMISSION_DENIED, "Not primary"):
             await client.set_config(config())
         client.election_id = 5
-        for atomicity in (p4r.WriteRequest.ROLLBACK_ON_ERROR, p4r.WriteRequest.DATAPLANE_ATOMIC):
-            with failing(grpc.StatusCode.UNIMPLEMENTED, "only CONTINUE_ON_ERROR"):
-                await client.write(insert(forward(n, 1)), atomicity=atomicity)
         client.device_id = 77
         with failing(grpc.StatusCode.NOT_FOUND, "no device has id 77; this server has 1"):
             await client.write(insert(forward(n, 1)))
