@@ -5,8 +5,11 @@ import asyncio
 import ptf.testutils
 from ptf.base_tests import BaseTest
 
-from controller import tables
+from controller import counters, tables
 from controller.targets import Target
+
+# One loop for all tests: gRPC's threads outlive a loop that is closed after each call.
+_loop = asyncio.Runner()
 
 
 class SwitchTest(BaseTest):
@@ -23,12 +26,20 @@ class SwitchTest(BaseTest):
 
     def tearDown(self) -> None:
         for table, match in reversed(self._added):
-            asyncio.run(tables.table_del(self.target, table, match))
+            _loop.run(tables.table_del(self.target, table, match))
         super().tearDown()
 
     def add(self, table: str, match: list[str], action: str) -> None:
-        asyncio.run(tables.table_add(self.target, table, match, action))
+        _loop.run(tables.table_add(self.target, table, match, action))
         self._added.append((table, match))
 
+    def delete(self, table: str, match: list[str]) -> None:
+        _loop.run(tables.table_del(self.target, table, match))
+
+    def counted(self, counter: str) -> dict[int, tuple[int, int]]:
+        """Packets and bytes of the cells that counted anything."""
+        rows = _loop.run(counters.counters_show(self.target, counter))
+        return {row.index: (row.packets, row.bytes) for row in rows}
+
     def set_default(self, table: str, action: str) -> None:
-        asyncio.run(tables.table_set(self.target, table, [], action))
+        _loop.run(tables.table_set(self.target, table, [], action))

@@ -18,6 +18,7 @@ from pathlib import Path
 import finsy as fy
 
 from controller.control import InstallReport, Program, install_entries
+from controller.defaults import CPU_PORT
 from controller.targets import Target
 from lab.compiling import compile_program
 from lab.results import ROOT
@@ -64,7 +65,7 @@ def running_switch(target: str, log: Path) -> Iterator[None]:
     """A switch of this namespace on the ports that `make_ports` made, without a program."""
     flags = ["--device-id", str(TARGET.device_id), "--no-p4"]
     flags += [word for port in PORTS for word in ("-i", f"{port}@sw{port}")]
-    flags += ["--", "--grpc-server-addr", TARGET.address]
+    flags += ["--", "--grpc-server-addr", TARGET.address, "--cpu-port", str(CPU_PORT), "--priority-queues", "8"]
     switch = start_child([*COMMANDS[target], *flags], log, os.environ)
     try:
         _await_listener()

@@ -1,0 +1,186 @@
+"""What every program must do whatever its load balancer: mixed into each program's own test class.
+
+Ports 1 to 4; 10.0.1.0/24 lies behind port 2. A program's class says how its routes are written.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ptf.testutils import send_packet, verify_no_other_packets
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Packet, Raw
+
+from controller.errors import RefusedError
+from controller.routes import pack_ports
+from ptf_tests.base import SwitchTest
+from ptf_tests.packets import NEXT, SRC_MAC, SWITCH_MAC, forwarded, write
+
+
+class ProgramTest(SwitchTest):
+    """A switch with neighbours on ports 2 to 4 and one route."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for port, (own, theirs) in NEXT.items():
+            macs = f"set_macs(src_mac={own}, dst_mac={theirs})"
+            self.add("neighbor", [f"standard_metadata.egress_spec={port}"], macs)
+        self.route("10.0.1.0/24", [2])
+
+    def route(self, prefix: str, ports: Sequence[int], group: int = 1) -> None:
+        """Next hops as the data of an action; programs with a selector do otherwise."""
+        packed = ", ".join(f"{name}={value}" for name, value in pack_ports("s1", ports).items())
+        self.add("ipv4_lpm", [f"hdr.ipv4.dst_addr={prefix}"], f"set_next_hops(group={group}, {packed})")
+
+    def expect_nothing(self, packet: Packet | bytes) -> None:
+        """The next thing to leave is a packet that was sent after this one."""
+        send_packet(self, 1, bytes(packet))
+        self.expect(write("10.0.1.7", psn=0xABCDEF), 2)
+
+    def expect(self, packet: Packet, port: int) -> None:
+        """The next thing to leave is this packet, by this port."""
+        left = self.port_of(packet)
+        assert left == port, f"port {left} instead of {port}: {packet.summary()}"
+
+    def port_of(self, packet: Packet) -> int:
+        """By which port a packet leaves; it must be what forwarding makes of it."""
+        send_packet(self, 1, bytes(packet))
+        _, port, received, _ = self.dataplane.poll(device_number=0, timeout=2)
+        assert received is not None, f"lost: {packet.summary()}"
+        assert received == forwarded(packet, port), f"by port {port}: {received.hex()}"
+        return int(port)
+
+    def refused(self, code: str, verb: Callable[..., None], *arguments: object) -> None:
+        """The switch itself must refuse, with this P4Runtime code."""
+        try:
+            verb(*arguments)
+        except RefusedError as error:
+            assert code in str(error), f"{code} is not in: {error}"
+        else:
+            raise AssertionError(f"{arguments} was accepted")
+
+
+Base = ProgramTest if TYPE_CHECKING else object
+
+
+class ForwardsAWrite(Base):
+    """MACs of the next hop, TTL less one, checksum updated; payload and ICRC untouched, to the last byte."""
+
+    def runTest(self) -> None:
+        for size in (0, 1, 256, 1024):
+            self.expect(write("10.0.1.7", size=size), 2)
+        verify_no_other_packets(self, timeout=0.2)
+
+
+class ForwardsWhatIsNotRoce(Base):
+    def runTest(self) -> None:
+        head = Ether(src=SRC_MAC, dst=SWITCH_MAC) / IP(src="10.0.0.2", dst="10.0.1.9", ttl=9)
+        fragment = Ether(src=SRC_MAC, dst=SWITCH_MAC) / IP(src="10.0.0.2", dst="10.0.1.9", frag=100) / Raw(b"fragment")
+        for packet in (
+            head / ICMP() / Raw(b"ping"),
+            head / TCP(dport=80) / Raw(b"GET"),
+            head / UDP(dport=53) / Raw(b"q"),
+            fragment,
+        ):
+            self.expect(Ether(bytes(packet)), 2)
+
+
+class LongestPrefixWins(Base):
+    def runTest(self) -> None:
+        self.route("10.0.1.128/25", [3], group=2)
+        self.route("10.0.1.200/32", [4], group=3)
+        for address, port in (("10.0.1.127", 2), ("10.0.1.128", 3), ("10.0.1.200", 4), ("10.0.1.201", 3)):
+            self.expect(write(address), port)
+
+
+class DropsOnMiss(Base):
+    def runTest(self) -> None:
+        self.expect_nothing(write("10.9.9.9"))
+
+
+class DropsWhenTheTtlEnds(Base):
+    def runTest(self) -> None:
+        self.expect(write("10.0.1.7", ttl=2), 2)
+        self.expect_nothing(write("10.0.1.7", ttl=1))
+        self.expect_nothing(write("10.0.1.7", ttl=0))
+
+
+class DropsABadChecksum(Base):
+    def runTest(self) -> None:
+        for bit in (0, 7, 15):
+            packet = write("10.0.1.7")
+            packet[IP].chksum ^= 1 << bit
+            self.expect_nothing(packet)
+
+
+class DropsWhatIsNotIpv4(Base):
+    def runTest(self) -> None:
+        who_has = ARP(hwsrc=SRC_MAC, psrc="10.0.0.2", pdst="10.0.1.7")
+        self.expect_nothing(Ether(src=SRC_MAC, dst="ff:ff:ff:ff:ff:ff") / who_has / Raw(bytes(18)))
+        self.expect_nothing(Ether(src=SRC_MAC, dst=SWITCH_MAC, type=0x86DD) / Raw(bytes(60)))
+
+
+class DropsATruncatedHeader(Base):
+    """The parser's error is not forwarded as if it were a packet."""
+
+    def runTest(self) -> None:
+        whole = bytes(write("10.0.1.7"))
+        for length in (20, 33, 41, 53):
+            self.expect_nothing(whole[:length])
+
+
+class MarksNothingOnAnEmptyQueue(Base):
+    """With Kmin = 0 a packet that finds an empty queue is still not marked; not-ECT never is."""
+
+    def runTest(self) -> None:
+        curve = "set_red(kmin_bytes=0, kmax_bytes=0, slope_per_byte=0)"
+        self.add("red_curve", ["standard_metadata.egress_port=2"], curve)
+        for tos in (0, 1, 2, 3):
+            self.expect(write("10.0.1.7", tos=tos), 2)
+
+
+class CountsPortsAndQueues(Base):
+    """Packets and bytes of the frame on arrival, per port and per queue."""
+
+    def runTest(self) -> None:
+        names = ("port_rx", "port_tx", "queue_tx")
+        before = {name: self.counted(name) for name in names}
+        sizes = [len(bytes(write("10.0.1.7", size=size))) for size in (10, 1000)]
+        for size in (10, 1000):
+            self.expect(write("10.0.1.7", size=size), 2)
+        for name, index in (("port_rx", 1), ("port_tx", 2), ("queue_tx", 16)):
+            packets, octets = before[name].get(index, (0, 0))
+            assert self.counted(name)[index] == (packets + 2, octets + sum(sizes)), name
+
+
+class RefusesBadEntries(Base):
+    """Twice the same, and what is not there: the codes of the P4Runtime specification, section 12."""
+
+    def runTest(self) -> None:
+        macs = "set_macs(src_mac=1, dst_mac=2)"
+        self.refused("ALREADY_EXISTS", self.add, "neighbor", ["standard_metadata.egress_spec=2"], macs)
+        self.refused("NOT_FOUND", self.delete, "neighbor", ["standard_metadata.egress_spec=9"])
+        self.refused("NOT_FOUND", self.delete, "ipv4_lpm", ["hdr.ipv4.dst_addr=10.7.0.0/16"])
+
+
+ALL = (
+    ForwardsAWrite,
+    ForwardsWhatIsNotRoce,
+    LongestPrefixWins,
+    DropsOnMiss,
+    DropsWhenTheTtlEnds,
+    DropsABadChecksum,
+    DropsWhatIsNotIpv4,
+    DropsATruncatedHeader,
+    MarksNothingOnAnEmptyQueue,
+    CountsPortsAndQueues,
+    RefusesBadEntries,
+)
+
+
+def common(program: type[ProgramTest], module: str) -> dict[str, type]:
+    """Every case for a program, to be put into its module: ptf finds tests by the module they are in."""
+    return {
+        case.__name__: type(case.__name__, (case, program), {"__doc__": case.__doc__, "__module__": module})
+        for case in ALL
+    }
