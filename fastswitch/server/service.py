@@ -14,6 +14,7 @@ from finsy.proto import p4r, p4r_grpc
 from google.protobuf.message import DecodeError
 
 from fastswitch.server.arbitration import Controller
+from fastswitch.server.decoding import DecodingInterceptor
 from fastswitch.server.device import Device
 from fastswitch.server.errors import (
     DETAILS_KEY,
@@ -79,7 +80,7 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
             ("grpc.max_metadata_size", 64 << 10),
             ("grpc.so_reuseport", 0),  # or a second daemon would silently share the port
         ]
-        server = grpc.aio.server(options=options)
+        server = grpc.aio.server(options=options, interceptors=[DecodingInterceptor()])
         p4r_grpc.add_P4RuntimeServicer_to_server(self, server)  # type: ignore[no-untyped-call]
         ports = [bind(server, address, self._tls) for address in addresses]
         await server.start()
