@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 
 class DecodingInterceptor(grpc.aio.ServerInterceptor):
-    """Takes the decoding of requests over from gRPC."""
+    """Takes the decoding of requests over from gRPC.  Handlers that stream must be coroutines, not generators."""
 
     async def intercept_service(
         self,
@@ -31,9 +31,8 @@ class DecodingInterceptor(grpc.aio.ServerInterceptor):
         async def unary_unary(data: bytes, context: Any) -> Any:
             return await handler.unary_unary(await decoded(data, context), context)
 
-        async def unary_stream(data: bytes, context: Any) -> AsyncIterator[Any]:
-            async for response in handler.unary_stream(await decoded(data, context), context):
-                yield response
+        async def unary_stream(data: bytes, context: Any) -> Any:
+            return await handler.unary_stream(await decoded(data, context), context)
 
         async def stream_stream(requests: AsyncIterator[bytes], context: Any) -> Any:
             async def all_decoded() -> AsyncIterator[Any]:
