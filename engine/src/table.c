@@ -134,17 +134,34 @@ static inline bool beats(const struct plait_rule *a, const struct plait_rule *b)
     return a->priority > b->priority || (a->priority == b->priority && a->serial < b->serial);
 }
 
-static struct plait_rule *lookup_priority(const struct match_table *impl, const uint64_t *words, const uint8_t *key)
+/* Head of the chain of the key under a tuple's mask, or NULL. */
+static inline struct plait_rule *find_masked(const struct match_table *impl, const struct plait_tuple *tuple,
+                                             const uint64_t *words, uint32_t count)
+{
+    uint64_t masked[PLAIT_KEY_WORDS];
+    for (uint32_t w = 0; w < count; w++)
+        masked[w] = words[w] & tuple->mask[w];
+    uint64_t hash = plait_key_hash(masked, count, impl->hash_seed);
+    return plait_tuple_may_have(tuple, hash) ? plait_tuple_find(tuple, masked, hash) : NULL;
+}
+
+static inline struct plait_rule *lookup_lpm(const struct match_table *impl, const uint64_t *words, uint32_t count)
+{
+    struct plait_rule *rule = NULL;
+    for (uint32_t t = 0; t < impl->n_tuples && !rule; t++)
+        rule = find_masked(impl, impl->tuples[t], words, count);
+    return rule;
+}
+
+static inline struct plait_rule *lookup_priority(const struct match_table *impl, const uint64_t *words, uint32_t count,
+                                                 const uint8_t *key)
 {
     struct plait_rule *best = NULL;
-    uint64_t masked[PLAIT_KEY_WORDS];
     for (uint32_t t = 0; t < impl->n_tuples; t++) {
         const struct plait_tuple *tuple = impl->tuples[t];
         if (best && tuple->rank < best->priority)
             break;
-        for (uint32_t w = 0; w < impl->words; w++)
-            masked[w] = words[w] & tuple->mask[w];
-        struct plait_rule *rule = plait_tuple_find(tuple, masked, plait_key_hash(masked, impl->words, impl->hash_seed));
+        struct plait_rule *rule = find_masked(impl, tuple, words, count);
         for (; rule; rule = rule->next) {
             if (impl->has_range && !in_range(impl->desc, rule, impl->words, key))
                 continue;
@@ -156,29 +173,53 @@ static struct plait_rule *lookup_priority(const struct match_table *impl, const 
     return best;
 }
 
+static inline struct plait_entry *lookup(const struct match_table *impl, const uint64_t *words, uint32_t count,
+                                         const uint8_t *key)
+{
+    struct plait_rule *rule;
+    if (impl->search == SEARCH_EXACT)
+        rule = plait_tuple_find(impl->tuples[0], words, plait_key_hash(words, count, impl->hash_seed));
+    else if (impl->search == SEARCH_LPM)
+        rule = lookup_lpm(impl, words, count);
+    else
+        rule = lookup_priority(impl, words, count, key);
+    return rule ? &rule->entry : NULL;
+}
+
+/* Up to 8 bytes as memcpy would put them into a zeroed word, without a call of it. */
+static inline uint64_t load_word(const uint8_t *key, uint32_t bytes)
+{
+    uint64_t word = 0;
+    switch (bytes) {
+    case 8:
+        memcpy(&word, key, 8);
+        break;
+    case 4:
+        memcpy(&word, key, 4);
+        break;
+    case 2:
+        memcpy(&word, key, 2);
+        break;
+    default:
+        for (uint32_t i = 0; i < bytes; i++)
+            ((uint8_t *)&word)[i] = key[i];
+    }
+    return word;
+}
+
 struct plait_entry *plait_table_lookup(const struct plait_table *table, const uint8_t *key)
 {
     const struct match_table *impl = table->impl;
     if (impl->count == 0)
         return NULL;
+    if (impl->words == 1) { /* most tables: the compiler unrolls what loops over words */
+        uint64_t word = load_word(key, impl->desc->key_bytes);
+        return lookup(impl, &word, 1, key);
+    }
     uint64_t words[PLAIT_KEY_WORDS];
     words[impl->words - 1] = 0;
     memcpy(words, key, impl->desc->key_bytes);
-    struct plait_rule *rule = NULL;
-    if (impl->search == SEARCH_EXACT) {
-        rule = plait_tuple_find(impl->tuples[0], words, plait_key_hash(words, impl->words, impl->hash_seed));
-    } else if (impl->search == SEARCH_LPM) {
-        uint64_t masked[PLAIT_KEY_WORDS];
-        for (uint32_t t = 0; t < impl->n_tuples && !rule; t++) {
-            const struct plait_tuple *tuple = impl->tuples[t];
-            for (uint32_t w = 0; w < impl->words; w++)
-                masked[w] = words[w] & tuple->mask[w];
-            rule = plait_tuple_find(tuple, masked, plait_key_hash(masked, impl->words, impl->hash_seed));
-        }
-    } else {
-        rule = lookup_priority(impl, words, key);
-    }
-    return rule ? &rule->entry : NULL;
+    return lookup(impl, words, impl->words, key);
 }
 
 /* ------------------------------------------------------------------------------------------------------------

@@ -5,10 +5,16 @@
 
 #define FIRST_SLOTS 8u
 
+/* Empty slots and filter. */
+static struct plait_tuple_slot *slots_create(uint32_t size)
+{
+    return calloc(1, size * sizeof(struct plait_tuple_slot) + PLAIT_FILTER_WORDS(size) * sizeof(uint64_t));
+}
+
 struct plait_tuple *plait_tuple_create(const uint64_t *mask, uint32_t words, int32_t rank)
 {
     struct plait_tuple *tuple = calloc(1, sizeof *tuple + words * sizeof *mask);
-    struct plait_tuple_slot *slots = calloc(FIRST_SLOTS, sizeof *slots);
+    struct plait_tuple_slot *slots = slots_create(FIRST_SLOTS);
     if (!tuple || !slots) {
         free(tuple);
         free(slots);
@@ -38,9 +44,11 @@ static void put(struct plait_tuple_slot *slots, uint32_t slot_mask, struct plait
     while (slots[slot].head)
         slot = (slot + 1) & slot_mask;
     slots[slot] = value;
+    uint32_t bit = plait_filter_bit(value.hash, slot_mask);
+    plait_tuple_filter(slots, slot_mask)[bit / 64] |= 1ull << bit % 64;
 }
 
-static bool must_grow(const struct plait_tuple *tuple) { return (tuple->used + 1) * 4 > (tuple->slot_mask + 1) * 3; }
+static bool must_grow(const struct plait_tuple *tuple) { return (tuple->used + 1) * 2 > tuple->slot_mask + 1; }
 
 int plait_tuple_prepare(struct plait_tuple *tuple)
 {
@@ -52,7 +60,7 @@ int plait_tuple_prepare(struct plait_tuple *tuple)
     if (!must_grow(tuple))
         return 0;
     uint32_t size = (tuple->slot_mask + 1) * 2;
-    struct plait_tuple_slot *slots = calloc(size, sizeof *slots);
+    struct plait_tuple_slot *slots = slots_create(size);
     if (!slots)
         return -ENOMEM;
     for (uint32_t i = 0; i <= tuple->slot_mask; i++)
