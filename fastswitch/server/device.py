@@ -4,7 +4,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r, rpc_code
@@ -237,32 +238,38 @@ class Device:
         role = self.arbiter.role(request.role) if request.role else None
         errors: list[P4RuntimeError | None] = []
         waiting: deque[p4r.ReadResponse] = deque()
-        async with self._lock:
-            state = self._addressed()
-            batches = _Batches()
-            for entity in request.entities:
-                error: P4RuntimeError | None = None
-                try:
-                    for number, found in enumerate(state.read(entity), 1):
-                        if role is None or _allowed(role, found):
-                            waiting.extend(batches.add(found))
-                        while len(waiting) > _READ_AHEAD:
-                            await self._send_in_time(send, waiting.popleft())
-                        if number % _YIELD_EVERY == 0:
-                            await asyncio.sleep(0)
-                except P4RuntimeError as caught:
-                    if caught.code == rpc_code.ABORTED:
-                        raise
-                    error = caught
-                except Exception:
-                    _log.exception("switch %s: read failed", self.name)
-                    error = P4RuntimeError(rpc_code.INTERNAL, "internal error of the switch; its log says more")
-                errors.append(error)
-            waiting.append(batches.last())
+        async with self._lock, aclosing(self._found(request.entities, role, errors)) as responses:
+            async for response in responses:
+                waiting.append(response)
+                if len(waiting) > _READ_AHEAD:
+                    await self._send_in_time(send, waiting.popleft())
         for response in waiting:
             await send(response)
         if any(errors):
             raise BatchError(errors)
+
+    async def _found(
+        self, requests: Iterable[p4r.Entity], role: Role | None, errors: list[P4RuntimeError | None]
+    ) -> AsyncGenerator[p4r.ReadResponse, None]:
+        """Responses to requests; `errors` gets one element for each of these."""
+        state = self._addressed()
+        batches = _Batches()
+        for request in requests:
+            error: P4RuntimeError | None = None
+            try:
+                for number, found in enumerate(state.read(request), 1):
+                    if role is None or _allowed(role, found):
+                        for response in batches.add(found):
+                            yield response
+                    if number % _YIELD_EVERY == 0:
+                        await asyncio.sleep(0)
+            except P4RuntimeError as caught:
+                error = caught
+            except Exception:
+                _log.exception("switch %s: read failed", self.name)
+                error = P4RuntimeError(rpc_code.INTERNAL, "internal error of the switch; its log says more")
+            errors.append(error)
+        yield batches.last()
 
     async def _send_in_time(self, send: Send, response: p4r.ReadResponse) -> None:
         try:

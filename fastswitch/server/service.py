@@ -255,6 +255,8 @@ def _check_free(address: str) -> None:
 
 async def _abort(context: _Context, error: Exception) -> NoReturn:
     """End the RPC with the status of an exception. Anything unforeseen is INTERNAL and logged, never a crash."""
+    if context.done():
+        raise asyncio.CancelledError  # the client has left, and what it left of is of no interest
     if isinstance(error, P4RuntimeError):
         await context.abort(error.status_code, error.message)
     elif isinstance(error, BatchError):

@@ -5,7 +5,7 @@ import functools
 import os
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -274,9 +274,11 @@ async def serving(*devices: Device) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def connected(address: str, device_id: int = 1) -> AsyncIterator[RawClient]:
+async def connected(
+    address: str, device_id: int = 1, options: Sequence[tuple[str, Any]] = ()
+) -> AsyncIterator[RawClient]:
     """A client on a connection of its own."""
-    async with grpc.aio.insecure_channel(address, [("grpc.max_metadata_size", 1 << 20)]) as channel:
+    async with grpc.aio.insecure_channel(address, [("grpc.max_metadata_size", 1 << 20), *options]) as channel:
         yield RawClient(channel, device_id)
 
 
