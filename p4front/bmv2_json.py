@@ -193,6 +193,8 @@ class _Builder:
         found: list[Json] = []
         for item in externs:
             kind = item.type.extern.name
+            if kind == "direct_meter" and not item.tables and item.meter_read is not None:
+                self.diagnostics.error(f"direct meter {item.name} is no table's 'meters'", item.meter_read)
             if kind not in ("meter", "direct_meter") or (kind == "direct_meter" and not item.tables):
                 continue
             unit = item.args["type"]

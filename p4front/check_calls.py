@@ -113,7 +113,7 @@ class CallChecker(ExpressionChecker):
             self._builtin(call, func, 0, _HEADER_METHODS[name])
             if name != "isValid":
                 self._assignable(func.expr)
-        elif isinstance(have, t.StackType) and name in ("push_front", "pop_front"):
+        elif isinstance(have, t.StackType) and not t.is_array(have) and name in ("push_front", "pop_front"):
             self._builtin(call, func, 1, t.VOID)
             self._assignable(func.expr)
             target = call.target

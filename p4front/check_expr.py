@@ -17,6 +17,7 @@ from p4front.p4types import Type
 _ARITHMETIC = ("+", "-", "*", "/", "%", "|+|", "|-|", "&", "|", "^")
 _ORDER = ("<", "<=", ">", ">=")
 _STACK_MEMBERS = ("next", "last")
+_RUNNING = (*_STACK_MEMBERS, "lastIndex")
 
 
 class ExpressionChecker(TypeChecker):
@@ -70,7 +71,7 @@ class ExpressionChecker(TypeChecker):
         if isinstance(have, t.RecordType) and isinstance(to, t.StructType):
             return self._from_record(expr, to)
         if isinstance(have, t.ListType) and isinstance(to, t.StackType) and isinstance(expr, ast.ListExpr):
-            if len(expr.items) > to.size:
+            if len(expr.items) > to.size or (t.is_array(to) and len(expr.items) != to.size):
                 return None
             expr.items = [self.convert(item, to.element) for item in expr.items]
             expr.type = to
@@ -177,6 +178,9 @@ class ExpressionChecker(TypeChecker):
 
     def _expr_Name(self, expr: ast.Name) -> ast.Expr:
         found = self.lookup(expr.name, expr.absolute)
+        if found is None and expr.name in self.match_kinds:
+            expr.type = t.MATCH_KIND
+            return expr
         if found is None:
             raise self.fail(f"{expr.name}: declaration not found{self.suggestion(expr.name)}", expr.span)
         expr.decl = found
@@ -212,7 +216,7 @@ class ExpressionChecker(TypeChecker):
             expr.type = self._type_member(expr, have.type)
         elif isinstance(have, t.StructType) and name in have.fields:
             expr.type = have.fields[name].type
-        elif isinstance(have, t.StackType) and name in (*_STACK_MEMBERS, "lastIndex", "size"):
+        elif isinstance(have, t.StackType) and (name == "size" or (name in _RUNNING and not t.is_array(have))):
             if name != "size" and self.context != "parser":
                 raise self.fail(f"{name!r} of a header stack exists only in a parser", expr.span)
             expr.type = have.element if name in _STACK_MEMBERS else t.BitType(32)

@@ -33,8 +33,10 @@ class TypeChecker(CheckerBase):
             size = self.int_constant(self.expr(node.size), "the size of a header stack")
             if not 0 < size <= 1 << 16:
                 raise self.fail(f"{size} is not a valid size of a header stack", node.size.span)
-            if not (t.is_header(element) or t.is_union(element)) or isinstance(element, TypeVar):
-                raise self.fail(f"a stack must be of headers, not of '{element}'", node.span)
+            base = t.representation(element)
+            plain = isinstance(base, t.BitType | t.StructType | t.TupleType | t.StackType | t.EnumType)
+            if not (plain or element in (t.BOOL, t.ERROR, t.UNKNOWN)):
+                raise self.fail(f"an array cannot be of '{element}'", node.span)
             return t.StackType(element, size)
         if isinstance(node, ast.TupleTypeNode):
             return t.TupleType(tuple(self.resolve(arg) for arg in node.args), node.name)
@@ -128,6 +130,9 @@ class TypeChecker(CheckerBase):
         if struct.kind == "header_union":
             allowed = t.is_header(base) or isinstance(base, TypeVar)
         elif struct.kind == "header":
+            while t.is_array(base):
+                assert isinstance(base, t.StackType)
+                base = t.representation(base.element)
             scalar = isinstance(base, t.BitType | t.VarbitType | TypeVar) or base == t.BOOL
             allowed = scalar or t.is_struct(base)
         else:

@@ -17,6 +17,7 @@ from p4front.lower_parser import ParserLowering
 from p4front.values import ObjectValue, Value
 
 PACKAGE = "V1Switch"
+V1MODEL_VERSIONS = (20180101, 20200408)
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class _Elaborator:
 
     def run(self) -> Elaborated:
         main = self._main()
+        self._model_version()
         externs: list[ir.Extern] = []
         self._globals(externs)
         lower = self.lower
@@ -80,10 +82,14 @@ class _Elaborator:
         lower.annotation_value = self._annotation_value  # type: ignore[method-assign]
         states = lower.run_parser(parser, _bindings(parser, ["packet", "hdr", "meta", "std"], shared))
         self._checksum(verify, shared, verify=True)
+        lower.stage = "ingress"
         ingress_body = lower.run_control(ingress, _bindings(ingress, ["hdr", "meta", "std"], shared))
+        lower.stage = "egress"
         egress_body = lower.run_control(egress, _bindings(egress, ["hdr", "meta", "std"], shared))
+        lower.stage = ""
         self._checksum(compute, shared, verify=False)
         order = lower.run_deparser(deparser, _bindings(deparser, ["packet", "hdr"], shared))
+        self._action_names(blocks)
         field_lists = [lower.field_lists[key] for key in sorted(lower.field_lists)]
         return Elaborated(
             main, self.program, self.layout, self.checker.errors, self._annotation_value,
@@ -103,6 +109,25 @@ class _Elaborator:
                     raise self.diagnostics.fail(f"{PACKAGE} needs six blocks", decl.span)
                 return decl
         raise self.diagnostics.fail("the program has no 'main'")
+
+    def _model_version(self) -> None:
+        """`V1MODEL_VERSION` chooses among the architectures that there have been, from the first to the newest."""
+        for decl in self.program.declarations:
+            if isinstance(decl, ast.ConstDecl) and decl.name == "__v1model_version":
+                version = self.checker.constant(decl.value)
+                if not isinstance(version, int) or not V1MODEL_VERSIONS[0] <= version <= V1MODEL_VERSIONS[1]:
+                    first, last = V1MODEL_VERSIONS
+                    self.diagnostics.error(f"{version}: V1MODEL_VERSION must be {first} to {last}", decl.value.span)
+
+    def _action_names(self, blocks: list[BlockInstance]) -> None:
+        """Two actions of one control plane name could not be told apart."""
+        members = [member for block in blocks for member in ir.members_of(block.node)]
+        members += [value.target[0] for value in self.lower.globals.bindings.values() if _is_action(value)]  # type: ignore[union-attr, index]
+        seen: dict[str, ast.ActionDecl] = {}
+        for member in members:
+            if isinstance(member, ir.ActionMember) and seen.setdefault(member.name, member.decl) is not member.decl:
+                text = f"{member.decl.name}: another action has the control plane name '{member.name}'"
+                self.diagnostics.error(text, member.decl.name_span)
 
     def _globals(self, externs: list[ir.Extern]) -> None:
         lower = self.lower
@@ -136,6 +161,9 @@ class _Elaborator:
         headers, metadata, standard = parser.params[1:4]
         assert isinstance(standard.type, t.StructType)
         span = parser.name_span
+        if not t.is_struct(headers.type):
+            text = f"{headers.name}: the headers must be a struct of headers, stacks and unions, not '{headers.type}'"
+            self.diagnostics.limit(text, headers.span)
         place = self.layout.parameter(headers.type, "" if t.is_struct(headers.type) else headers.name, span)
         user = self.layout.user_metadata(metadata.type, span)
         self.lower.metadata_type, self.lower.metadata_value = metadata.type, user
@@ -161,6 +189,10 @@ class _Elaborator:
     def _annotation_value(self, expr: ast.Expr) -> consteval.Value | None:
         checked = self.checker.recover(self.checker.expr, expr)
         return None if checked is None else self.checker.constant(checked)
+
+
+def _is_action(value: Value) -> bool:
+    return isinstance(value, ObjectValue) and isinstance(value.target, tuple)
 
 
 def _control(block: BlockInstance) -> ast.ControlDecl:

@@ -327,6 +327,7 @@ class Extern:
     span: Span
     tables: list[Table] = field(default_factory=list)
     meter_result: FieldRef | None = None
+    meter_read: Span | None = None  # of a direct meter
     in_table: bool = False
 
 

@@ -125,6 +125,10 @@ class Layout:
         if isinstance(base, t.TupleType):
             parts = {str(i): self._place(item, f"{name}.{i}", span, fresh) for i, item in enumerate(base.items)}
             return StructValue(base, parts)
+        if t.is_array(base):
+            assert isinstance(base, t.StackType)
+            items = {str(i): self._place(base.element, f"{name}[{i}]", span, fresh) for i in range(base.size)}
+            return StructValue(base, items)
         if t.is_header(base):
             assert isinstance(base, t.StructType)
             return self.header(base, name, span)
@@ -234,14 +238,19 @@ class Layout:
 
 
 def flat_fields(type_: t.StructType) -> list[tuple[str, t.Type]]:
-    """The fields of a header, those of structures in it included, as dotted paths."""
+    """The fields of a header, those of structures and arrays in it included, as paths."""
     found: list[tuple[str, t.Type]] = []
     for item in type_.fields.values():
-        base = t.representation(item.type)
-        if isinstance(base, t.StructType) and base.kind == "struct":
-            found += [(f"{item.name}.{path}", inner) for path, inner in flat_fields(base)]
-        else:
-            found.append((item.name, base if isinstance(base, t.VarbitType) else item.type))
+        found += _flat_field(item.name, item.type)
     return found
+
+
+def _flat_field(name: str, type_: t.Type) -> list[tuple[str, t.Type]]:
+    base = t.representation(type_)
+    if isinstance(base, t.StructType) and base.kind == "struct":
+        return [(f"{name}.{path}", inner) for path, inner in flat_fields(base)]
+    if isinstance(base, t.StackType):
+        return [part for index in range(base.size) for part in _flat_field(f"{name}[{index}]", base.element)]
+    return [(name, base if isinstance(base, t.VarbitType) else type_)]
 
 

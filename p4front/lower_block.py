@@ -13,6 +13,11 @@ from p4front.lower_expr import Env
 from p4front.lower_table import TableInstance, TableLowering
 from p4front.values import ObjectValue, Value
 
+# What an extern of the program's own is made with, nobody reads.
+ARCHITECTURE_EXTERNS = (
+    "counter", "direct_counter", "meter", "direct_meter", "register", "action_profile", "action_selector",
+)  # fmt: skip
+
 
 @dataclass(slots=True, eq=False)
 class BlockInstance:
@@ -101,8 +106,9 @@ class BlockLowering(TableLowering):
     ) -> ir.Extern:
         """An instance of an extern with the values of its constructor's arguments."""
         args: dict[str, ir.Expr] = {}
+        known = type_.extern.name in ARCHITECTURE_EXTERNS
         for param, arg in zip(target.params, target.args, strict=True):  # type: ignore[attr-defined]
-            if arg is not None:
+            if arg is not None and known:
                 value = self.scalar(arg)
                 if fold.known(value) is None:
                     raise self.fail(f"{param.name} must be a constant", arg.span)

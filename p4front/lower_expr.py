@@ -161,6 +161,8 @@ class ExpressionLowering:
         if isinstance(base, StackElement):
             offset = list(base.type.fields).index(expr.name)
             return ir.ElementFieldRef(expr.type, base.stack.name, base.index, offset, expr.name)
+        if isinstance(base, StackEnd):
+            raise self.diagnostics.limit(f"BMv2 cannot read a field of {base.stack}.{base.which}", expr.span)
         raise self.fail(f"{expr.name!r} of this expression is not supported yet", expr.span)
 
     def _symbol(self, expr: ast.Member, of: t.Type) -> ir.Expr:
@@ -174,6 +176,10 @@ class ExpressionLowering:
         index = self.scalar(expr.index)
         value = fold.known(index)
         if isinstance(base, StructValue):
+            if value is None:
+                return self._chosen(base, index, expr)
+            if str(value) not in base.fields:
+                raise self.fail(f"index {value} is outside '{base.type}'", expr.index.span)
             return base.fields[str(value)]
         if isinstance(base, StackPlace):
             element = base.type.element
@@ -188,6 +194,18 @@ class ExpressionLowering:
                 index = self.saved(index, expr.index.span)
             return StackElement(element, base, index)
         raise self.fail("this cannot be indexed", expr.span)
+
+    def _chosen(self, array: StructValue, index: ir.Expr, expr: ast.Index) -> ir.Expr:
+        """`array[index]` as a choice among its elements; beyond the last it is the last."""
+        items = list(array.fields.values())
+        if not all(isinstance(item, ir.Expr) for item in items):
+            what = "indexes of arrays of structures that are known only at run time"
+            raise self.diagnostics.unsupported(what, expr.span)
+        chosen = items[-1]
+        for position in range(len(items) - 2, -1, -1):
+            here = fold.binary("==", index, fold.number(position, index.type), t.BOOL)
+            chosen = fold.choice(here, items[position], chosen)  # type: ignore[arg-type]
+        return chosen  # type: ignore[return-value]
 
     def _value_Slice(self, expr: ast.Slice) -> Value:
         high, low = fold.known(self.scalar(expr.high)), fold.known(self.scalar(expr.low))
@@ -205,12 +223,21 @@ class ExpressionLowering:
     def _value_ListExpr(self, expr: ast.ListExpr) -> Value:
         items = self._in_order(expr.items)
         type_ = expr.type
-        if isinstance(type_, t.StackType):
-            raise self.diagnostics.unsupported("initialisers of header stacks", expr.span)
+        if isinstance(type_, t.StackType) and not t.is_array(type_):
+            return self._stack_of(type_, items, expr.span)
         if isinstance(type_, t.StructType):
             fields = dict(zip(type_.fields, items, strict=True))
             return HeaderLiteral(type_, fields) if t.is_header(type_) else StructValue(type_, fields)
         return StructValue(type_, {str(position): item for position, item in enumerate(items)})
+
+    def _stack_of(self, type_: t.StackType, items: list[Value], span: Span) -> Value:
+        """`{a, b}` for a stack: its first elements; the others are invalid."""
+        place = self.layout.variable(type_, "tmp", span)
+        assert isinstance(place, StackPlace) and isinstance(type_.element, t.StructType)
+        for index in range(type_.size):
+            value = items[index] if index < len(items) else InvalidHeader(type_.element)
+            self.assign(stack_element(place, index), value, span)
+        return place
 
     def _value_StructExpr(self, expr: ast.StructExpr) -> Value:
         values = self._in_order([value for _, value in expr.fields])

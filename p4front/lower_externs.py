@@ -25,6 +25,7 @@ class ExternLowering(BlockLowering):
         self.calculations: list[ir.Calculation] = []
         self.checksums: list[ir.Checksum] = []
         self.field_lists: dict[int, ir.FieldList] = {}
+        self.stage = ""  # ingress or egress, while one of them is being lowered
         self.metadata_type: t.Type | None = None
         self.metadata_value: Value | None = None
         self._functions: dict[str, Callable[[ast.Call], None]] = {
@@ -185,14 +186,20 @@ class ExternLowering(BlockLowering):
             list_id = self._list_argument(call, 2)
         if not isinstance(which, ir.Symbol):
             raise self.fail("the kind of clone must be a constant", call.span)
+        self._only_in("ingress" if which.name == "I2E" else "egress", f"clone of kind {which.name}", call)
         op = "clone_ingress_pkt_to_egress" if which.name == "I2E" else "clone_egress_pkt_to_egress"
         self.out.append(ir.Prim(call.span, op, [session, ir.Const(t.BitType(8), list_id)]))
 
     def _again(self, call: ast.Call) -> None:
         op = call.target.name.partition("_")[0]
+        self._only_in("ingress" if op == "resubmit" else "egress", op, call)
         legacy = op == call.target.name
         list_id = self._legacy_list(call, 0) if legacy else self._list_argument(call, 0)
         self.out.append(ir.Prim(call.span, op, [ir.Const(t.BitType(8), list_id)]))
+
+    def _only_in(self, stage: str, what: str, call: ast.Call) -> None:
+        if self.stage != stage:
+            self.diagnostics.limit(f"{what} is possible only in {stage}", call.span)
 
     def _legacy_list(self, call: ast.Call, position: int) -> int:
         """The field list of the deprecated `clone3`, `resubmit`, `recirculate`."""
@@ -267,11 +274,14 @@ class ExternLowering(BlockLowering):
         value = self.value(call.target.args[0])
         if not isinstance(value, ir.FieldRef):
             raise self.fail("the result of a direct meter must be a field", call.span)
+        extern.meter_read = call.span
         if extern.meter_result is not None and extern.meter_result != value:
             raise self.fail(f"all reads of {extern.name} must have the same destination", call.span)
         extern.meter_result = value
 
     def _register_read(self, call: ast.Call, extern: ir.Extern) -> None:
+        if t.bit_width(extern.type.args[0]) is None:
+            raise self.diagnostics.limit(f"BMv2 registers hold numbers, not '{extern.type.args[0]}'", call.span)
         target, after = self.out_field(call, 0)
         index = self.argument(call, 1)
         params: list[ir.PrimParam] = [target, ir.NamedParam("register_array", extern.name), index]
@@ -279,6 +289,8 @@ class ExternLowering(BlockLowering):
         after()
 
     def _register_write(self, call: ast.Call, extern: ir.Extern) -> None:
+        if t.bit_width(extern.type.args[0]) is None:
+            raise self.diagnostics.limit(f"BMv2 registers hold numbers, not '{extern.type.args[0]}'", call.span)
         index, value = self.argument(call, 0), self.argument(call, 1)
         params: list[ir.PrimParam] = [ir.NamedParam("register_array", extern.name), index, value]
         self.out.append(ir.Prim(call.span, "register_write", params))

@@ -7,27 +7,29 @@ body into states.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
 from p4front import fold, ir
 from p4front import p4types as t
 from p4front import syntax as ast
-from p4front.diagnostics import Span
+from p4front.diagnostics import Abort, Span
 from p4front.layout import Layout
 from p4front.lower_block import BlockInstance
 from p4front.lower_expr import Env
 from p4front.lower_externs import ExternLowering
 from p4front.values import (
-    HeaderLiteral,
     HeaderPlace,
     ObjectValue,
     SlicePlace,
+    StackElement,
     StackEnd,
     StackPlace,
     StructValue,
     UnionPlace,
     Value,
+    header_field,
     stack_element,
     union_members,
 )
@@ -78,6 +80,7 @@ class ParserLowering(ExternLowering):
         run.names = {state: run.prefix + state.name for state in decl.states}
         self._runs.append(run)
         by_name = {state.name: state for state in decl.states}
+        self._check_end(decl, by_name["start"])
         if setup and any(by_name["start"] in _followers(state) for state in decl.states):
             # Locals are initialised once: a loop back to start must not do it again.
             run.names[by_name["start"]] = again = f"{run.prefix}start_again"
@@ -93,6 +96,18 @@ class ParserLowering(ExternLowering):
                     pending.append(follower)
         self._runs.pop()
 
+    def _check_end(self, decl: ast.ParserDecl, start: ast.StateDecl) -> None:
+        """A parser must be able to end: at accept or reject, or at a select without a match."""
+        pending, seen = [start], {start}
+        while pending:
+            state = pending.pop()
+            followers = _followers(state)
+            if len(followers) != len(_targets(state)) or not _has_default(state):
+                return
+            pending += [item for item in followers if item not in seen]
+            seen.update(followers)
+        self.diagnostics.error(f"parser {decl.name} never reaches accept or reject", decl.name_span)
+
     def _state(self, state: ast.StateDecl, run: _ParserRun, setup: list[ir.Stmt]) -> None:
         outer_env, self.env = self.env, Env(self.env)
         outer, self.out = self.out, list(setup)
@@ -101,7 +116,8 @@ class ParserLowering(ExternLowering):
         select: list[ir.Expr] = []
         transitions: list[ir.Transition] = []
         if isinstance(state.next, ast.Select):
-            select, transitions = self._select(state.next, run)
+            with suppress(Abort):
+                select, transitions = self._select(state.next, run)
         else:
             transitions = [ir.Transition(None, self._next(state.next, run, state.name_span))]
         body, self.out = self.out, outer
@@ -230,12 +246,18 @@ class ParserLowering(ExternLowering):
         else:
             into = self.value(expr)
         param: ir.HeaderParam
+        behind: HeaderPlace | None = None
         if isinstance(into, StackEnd) and into.which == "next":
             param = ir.HeaderParam(into.stack, "stack")
             if into.member is not None:
                 param = ir.HeaderParam(f"{into.stack}.{into.member}", "union_stack")
         elif isinstance(into, HeaderPlace):
             param = ir.HeaderParam(into.name, "regular")
+        elif isinstance(into, StackElement):
+            # BMv2 extracts only into headers it knows beforehand.
+            element = self.layout.variable(into.type, "extracted", call.span)
+            assert isinstance(element, HeaderPlace)
+            param, behind = ir.HeaderParam(element.name, "regular"), element
         else:
             raise self.fail("only headers and stack.next can be extracted", call.span)
         if len(call.target.args) == 2:
@@ -243,33 +265,42 @@ class ParserLowering(ExternLowering):
             self.out.append(ir.ParserOp(call.span, "extract_VL", [param, length]))
         else:
             self.out.append(ir.ParserOp(call.span, "extract", [param]))
+        if behind is not None:
+            self.assign(into, behind, call.span)
 
     def _lookahead(self, call: ast.Call) -> Value:
         type_ = call.type
-        base = t.representation(type_)
-        if isinstance(base, t.StructType):
-            fields, _ = self._lookahead_fields(base, 0, call.span)
-            return HeaderLiteral(base, fields) if t.is_header(base) else StructValue(base, fields)
-        if t.bit_width(type_) is None:
-            raise self.fail(f"lookahead of '{type_}' is not supported yet", call.span)
-        ahead = ir.Lookahead(type_, 0)
-        return ahead if self._selecting else self.saved(ahead, call.span)
+        if t.bit_width(type_) is not None:
+            ahead = ir.Lookahead(type_, 0)
+            return ahead if self._selecting else self.saved(ahead, call.span)
+        place = self.layout.variable(type_, "ahead", call.span)
+        self._look(place, type_, 0, call.span)
+        return place
 
-    def _lookahead_fields(self, of: t.StructType, offset: int, span: Span) -> tuple[dict[str, Value], int]:
-        fields: dict[str, Value] = {}
-        for name, item in of.fields.items():
-            base = t.representation(item.type)
-            if t.is_struct(base):
-                assert isinstance(base, t.StructType)
-                inner, offset = self._lookahead_fields(base, offset, span)
-                fields[name] = StructValue(base, inner)
-                continue
-            width = t.bit_width(base)
-            if width is None:
-                raise self.fail(f"lookahead of '{of}' is not supported yet", span)
-            fields[name] = self.saved(ir.Lookahead(item.type, offset), span)
+    def _look(self, place: Value, type_: t.Type, offset: int, span: Span) -> int:
+        """Fill `place` with the bits from `offset` on; the offset behind them."""
+        base = t.representation(type_)
+        width = t.bit_width(type_)
+        if isinstance(place, HeaderPlace):
+            self.out.append(ir.Prim(span, "add_header", [ir.HeaderParam(place.name)]))
+            for name, item in place.type.fields.items():
+                offset = self._look(header_field(place, name, item.type), item.type, offset, span)
+        elif isinstance(place, StackPlace) and t.is_header(place.type.element):
+            for index in range(place.type.size):
+                offset = self._look(stack_element(place, index), place.type.element, offset, span)
+        elif isinstance(place, StructValue) and isinstance(base, t.StructType):
+            for name, item in base.fields.items():
+                offset = self._look(place.fields[name], item.type, offset, span)
+        elif isinstance(place, StructValue) and isinstance(base, t.TupleType | t.StackType):
+            items = base.items if isinstance(base, t.TupleType) else (base.element,) * base.size
+            for part, item_type in zip(place.fields.values(), items, strict=True):
+                offset = self._look(part, item_type, offset, span)
+        elif width is not None:
+            self.assign(place, ir.Lookahead(type_, offset), span)
             offset += width
-        return fields, offset
+        else:
+            raise self.fail(f"lookahead of '{type_}': the type has no fixed width", span)
+        return offset
 
     def _emit(self, value: Value, span: Span) -> None:
         if isinstance(value, HeaderPlace):
@@ -292,10 +323,19 @@ class ParserLowering(ExternLowering):
         return self.deparser
 
 
+def _targets(state: ast.StateDecl) -> list[ast.Name | None]:
+    return [case.state for case in state.next.cases] if isinstance(state.next, ast.Select) else [state.next]
+
+
 def _followers(state: ast.StateDecl) -> list[ast.StateDecl]:
-    names = [case.state for case in state.next.cases] if isinstance(state.next, ast.Select) else [state.next]
-    found = [name.decl for name in names if name is not None and isinstance(name.decl, ast.StateDecl)]
+    found = [name.decl for name in _targets(state) if name is not None and isinstance(name.decl, ast.StateDecl)]
     return found[::-1]
+
+
+def _has_default(state: ast.StateDecl) -> bool:
+    if not isinstance(state.next, ast.Select):
+        return True
+    return any(all(isinstance(key, ast.Default) for key in case.keys) for case in state.next.cases)
 
 
 class _Splitter:

@@ -154,10 +154,29 @@ class StatementLowering(ExpressionLowering):
                 self.invalidate(item, span)
 
     def _assign_stmt(self, item: ast.Assign) -> None:
+        if isinstance(item.target, ast.Index) and t.is_array(item.target.expr.type):
+            index = self.saved(self.scalar(item.target.index), item.target.index.span)
+            if fold.known(index) is None:
+                self._assign_element(item, item.target, index)
+                return
         target = self.value(item.target)
         if item.place is not None:
             self.env.bindings[item.place] = target
         self.assign(target, self.value(item.value), item.span)
+
+    def _assign_element(self, item: ast.Assign, target: ast.Index, index: ir.Expr) -> None:
+        """`array[index] = value` with an index known only at run time: the element that it is; none beyond the last."""
+        array = self.value(target.expr)
+        assert isinstance(array, StructValue)
+        if item.place is not None:
+            self.env.bindings[item.place] = self.value(target)
+        value = self.copied(self.value(item.value), item.span)
+        for name, place in array.fields.items():
+            outer, self.out = self.out, []
+            self.assign(place, value, item.span)
+            body, self.out = self.out, outer
+            here = fold.binary("==", index, fold.number(int(name), index.type), t.BOOL)
+            self.out.append(ir.IfStmt(item.span, here, body, []))
 
     def _if(self, item: ast.If) -> None:
         table_if = self._if_table(item)
@@ -232,6 +251,8 @@ class StatementLowering(ExpressionLowering):
         self.out.append(applied)
 
     def _value_switch(self, item: ast.Switch, bodies: list[tuple[list[ast.Expr], list[ir.Stmt], bool]]) -> None:
+        if self.in_action:
+            self.diagnostics.limit("a switch on a value in an action is not possible on this target", item.span)
         selector = self.scalar(item.expr)
         result = ir.SwitchStmt(item.span, selector, [], [])
         for labels, body, _ in bodies:
@@ -352,16 +373,19 @@ class StatementLowering(ExpressionLowering):
             if overlap(names_in(target), names_in(value)):
                 fields = {name: self.copied(item, span) for name, item in value.fields.items()}
                 value = HeaderLiteral(value.type, fields)
+            if isinstance(target, StackEnd):
+                whole = self.layout.variable(value.type, "tmp", span)
+                self.assign(whole, value, span)
+                self.assign(target, whole, span)
+                return
             self.out.append(ir.Prim(span, "add_header", [into]))
             for position, (name, item) in enumerate(value.fields.items()):
                 field_type = target.type.fields[name].type
                 place: Value
                 if isinstance(target, HeaderPlace):
                     place = header_field(target, name, field_type)
-                elif isinstance(target, StackElement):
-                    place = ir.ElementFieldRef(field_type, target.stack.name, target.index, position, name)
                 else:
-                    raise self.fail("this assignment is not supported yet", span)
+                    place = ir.ElementFieldRef(field_type, target.stack.name, target.index, position, name)
                 self.assign(place, item, span)
         elif isinstance(value, HeaderPlace | StackElement | StackEnd):
             if value != target:

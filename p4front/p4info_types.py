@@ -156,7 +156,8 @@ def _translated_width(to: ast.Expr) -> int | None:
     if isinstance(to, ast.IntLit):
         return to.value
     if isinstance(to, ast.TypeName) and isinstance(to.node, ast.BaseType) and to.node.name == "bit":
-        return to.node.width.value if isinstance(to.node.width, ast.IntLit) else 1
+        width = to.node.width
+        return 1 if width is None else width.value if isinstance(width, ast.IntLit) else None
     return None
 
 

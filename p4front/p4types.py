@@ -113,6 +113,8 @@ class SetType(Type):
 
 @dataclass(frozen=True, slots=True)
 class StackType(Type):
+    """A header stack, or an array of anything else (`is_array`)."""
+
     element: Type
     size: int
 
@@ -298,6 +300,11 @@ def is_header(type_: Type) -> bool:
 def is_union(type_: Type) -> bool:
     """Whether the type is a header union."""
     return isinstance(type_, StructType) and type_.kind == "header_union"
+
+
+def is_array(type_: Type) -> bool:
+    """Whether the type is an array of anything but headers and header unions."""
+    return isinstance(type_, StackType) and not (is_header(type_.element) or is_union(type_.element))
 
 
 def is_struct(type_: Type) -> bool:

@@ -77,7 +77,7 @@ class Parser(StatementParser):
         self.declare(name.text, True)
         return ast.TypedefDecl(self.since(start), name.text, name.span, annotations, opaque, type_node)
 
-    # BNF: struct : ('header' | 'header_union' | 'struct') name type-params '{' (annotations type name ';')* '}'
+    # BNF: struct : ('header' | 'header_union' | 'struct') name type-params '{' (annotations type name size? ';')* '}'
     def struct(self, start: int, annotations: list[ast.Annotation]) -> ast.StructDecl:
         """A header, header union or structure."""
         kind = self.advance().text
@@ -92,6 +92,7 @@ class Parser(StatementParser):
             field_annotations = self.annotations()
             type_node = self.type()
             field_name = self.name()
+            type_node = self.array_suffix(type_node)
             self.expect(";")
             fields.append(
                 ast.FieldDecl(self.since(begin), field_name.text, field_name.span, field_annotations, type_node)
@@ -415,14 +416,16 @@ class Parser(StatementParser):
         self.expect(end)
         return ast.Name(name.span, name.text)
 
-    # BNF: select : 'select' '(' expression (',' expression)* ')' '{' (keyset ':' name ';')* '}'
+    # BNF: select : 'select' '(' (expression (',' expression)*)? ')' '{' (keyset ':' name ';')* '}'
     def select(self) -> ast.Select:
         """A choice of the next state."""
         start = self.expect("select").start
         self.expect("(")
-        exprs = [self.expression()]
-        while self.accept(","):
+        exprs: list[ast.Expr] = []
+        while not self.at(")"):
             exprs.append(self.expression())
+            if not self.accept(","):
+                break
         self.expect(")")
         self.expect("{")
         cases: list[ast.SelectCase] = []

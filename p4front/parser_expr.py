@@ -268,6 +268,18 @@ class ExpressionParser(ParserBase):
 
     # types
 
+    # BNF: size : '[' expression ']'
+    def array_suffix(self, node: ast.TypeNode) -> ast.TypeNode:
+        """`type name[size]`, which means `type[size] name`."""
+        start = node.span[0]
+        sizes: list[ast.Expr] = []
+        while self.accept("["):
+            sizes.append(self.expression())
+            self.expect("]")
+        for size in reversed(sizes):
+            node = ast.StackTypeNode(self.since(start), node, size)
+        return node
+
     # BNF: type : 'bool' | 'error' | 'string' | 'match_kind' | 'void' | ('bit'|'int'|'varbit') ('<' width '>')?
     #           | ('tuple'|'list') '<' types '>' | '.'? name ('<' types '>')? | type '[' expression ']' | '_'
     def type(self) -> ast.TypeNode:

@@ -126,7 +126,7 @@ class StatementParser(ExpressionParser):
             raise self.unexpected("expected a statement")
         return ast.CallStmt(target.span, target)
 
-    # BNF: variable : type name ('=' expression)? ';'
+    # BNF: variable : type name size? ('=' expression)? ';'
     # BNF: instance : type '(' arguments ')' name ('=' block)? ';'
     def variable_or_instance(self, annotations: list[ast.Annotation]) -> ast.Decl:
         """A variable or an instance of an extern, parser, control or package."""
@@ -144,6 +144,7 @@ class StatementParser(ExpressionParser):
                 self.since(start), name.text, name.span, annotations, type_node, arguments, body
             )
         name = self.name()
+        type_node = self.array_suffix(type_node)
         value = self.expression() if self.accept("=") else None
         self.expect(";")
         self.declare(name.text, False)

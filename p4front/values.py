@@ -14,7 +14,7 @@ from p4front import p4types as t
 
 @dataclass(slots=True)
 class StructValue:
-    """A structure or tuple, by field; a tuple's fields are "0", "1", ..."""
+    """A structure, tuple or array, by field; the fields of the latter two are "0", "1", ..."""
 
     type: t.Type
     fields: dict[str, Value]
@@ -113,6 +113,10 @@ def header_field(header: HeaderPlace, path: str, type_: t.Type) -> Value:
     if isinstance(base, t.StructType) and base.kind == "struct":
         inner = {name: header_field(header, f"{path}.{name}", item.type) for name, item in base.fields.items()}
         return StructValue(base, inner)
+    if isinstance(base, t.StackType):
+        return StructValue(base, {
+            str(index): header_field(header, f"{path}[{index}]", base.element) for index in range(base.size)
+        })  # fmt: skip
     return ir.FieldRef(type_, header.name, path)
 
 

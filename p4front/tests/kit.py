@@ -70,7 +70,8 @@ def run_packet(compiled: Compiled, frame: bytes, port: int = 1) -> tuple[int, by
     switch.standard(packet, "egress_spec", 0)
     packet.exited = False
     switch.run("egress", packet)
-    return None if packet.fields.get(("standard_metadata", "egress_spec")) == DROP_PORT else (out, switch.deparse(packet))
+    dropped = packet.fields.get(("standard_metadata", "egress_spec")) == DROP_PORT
+    return None if dropped else (out, switch.deparse(packet))
 
 
 def ip_frame(ttl: int = 64, proto: int = 17, total: int = 0, src: int = 0x0A000001, dst: int = 0x0A000002) -> bytes:

@@ -72,7 +72,8 @@ def test_exit_and_return_leave_the_loop(compile_parts: Compile) -> None:
 
 
 def test_return_from_a_function_in_a_loop(compile_parts: Compile) -> None:
-    first = "bit<8> first(bit<8> low, bit<8> mask) { for (bit<8> i in low..255) { if (i & mask == mask) { return i; } } return 0; }"
+    first = """bit<8> first(bit<8> low, bit<8> mask) {
+                   for (bit<8> i in low..255) { if (i & mask == mask) { return i; } } return 0; }"""
     compiled = compile_parts(blocks=first, ingress="hdr.ip.ttl = first(hdr.ip.ttl, 0x30);")
     assert after(compiled, ttl=0x41)["ttl"] == 0x70 and after(compiled, ttl=0xF1)["ttl"] == 0xF1
 
