@@ -46,18 +46,19 @@ def _check_used(program: Path | None, cases: Sequence[Case]) -> None:
 def from_folder(folder: Path, names: Path | None = None) -> tuple[list[Case], int]:
     """Every program of a folder and its sub-folders that has an STF file beside it, or those that a list names.
 
-    Returns the cases, and how many names of the list have no STF file. UsageError names what is missing.
+    Returns the cases, and how many names of the list have no STF file: not every program is a case. UsageError names
+    what is missing.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder.")
-    if names is None:
-        listed = [(str(file.relative_to(folder).with_suffix("")), "") for file in sorted(folder.rglob("*.stf"))]
-        listed = [(name, tier) for name, tier in listed if _file(folder, name, ".p4").is_file()]
-    else:
+    if names is not None:
         listed = read_list(names)
+    else:
+        programs = (file for file in sorted(folder.rglob("*.p4")) if file.with_suffix(".stf").is_file())
+        listed = [(str(file.relative_to(folder).with_suffix("")), "") for file in programs]
     cases = []
     for name, tier in listed:
-        program, stf = _file(folder, name, ".p4"), _file(folder, name, ".stf")
+        program, stf = folder / f"{name}.p4", folder / f"{name}.stf"
         if not program.is_file():
             raise UsageError(f"{program}: there is no such file, but {names} names it.")
         if stf.is_file():
@@ -65,10 +66,6 @@ def from_folder(folder: Path, names: Path | None = None) -> tuple[list[Case], in
     if not cases:
         raise UsageError(f"{names or folder}: there is no program with an .stf file.")
     return cases, len(listed) - len(cases)
-
-
-def _file(folder: Path, name: str, suffix: str) -> Path:
-    return folder / f"{name}{suffix}"
 
 
 def read_list(path: Path) -> list[tuple[str, str]]:
@@ -79,8 +76,8 @@ def read_list(path: Path) -> list[tuple[str, str]]:
         raise UsageError(f"--list {path}: {getattr(error, 'strerror', None) or 'not text'}.") from None
     lines = [line for line in lines if line.strip() and not line.startswith("#")]
     if not lines or "\t" not in lines[0]:
-        return [(line.strip().removesuffix(".p4"), "") for line in lines]
-    rows = list(csv.DictReader(lines, delimiter="\t"))
-    if rows and "name" not in rows[0]:
+        return [(line.strip(), "") for line in lines]
+    table = csv.DictReader(lines, delimiter="\t")
+    if "name" not in (table.fieldnames or ()):
         raise UsageError(f"--list {path}: its first line has no column 'name'.")
-    return [(row["name"], row.get("tier") or "") for row in rows]
+    return [(row["name"], row.get("tier") or "") for row in table]

@@ -91,7 +91,7 @@ class Command(Statement):
 
 _TOKEN = re.compile(
     r"""\s*(?:"(?P<quoted>[^"]+)"
-        |(?P<number>0[xX][0-9a-fA-F*]+|0[bB][01*]+|0[oO][0-7*]+|[0-9]+(?:\.[0-9]+)?)
+        |(?P<number>0[xX][0-9a-fA-F*]+|0[bB][01*]+|0[oO][0-7*]+|[0-9]+(?:\.[0-9]+)?)(?![A-Za-z0-9_*])
         |(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
         |(?P<symbol>==|!=|<=|>=|[:,.\[\]()/=<>]))""",
     re.VERBOSE,
