@@ -19,7 +19,7 @@ Destinations = dict[str, list[tuple[IPv4Network, tuple[Neighbor, ...]]]]
 
 def destinations(topology: Topology) -> Destinations:
     found: Destinations = {switch.name: [] for switch in topology.switches}
-    owners = _owners(topology)
+    owners = owners_of(topology)
     for switch in topology.switches:
         hosts = topology.hosts_of(switch.name)
         if not hosts:
@@ -34,7 +34,7 @@ def destinations(topology: Topology) -> Destinations:
     return found
 
 
-def _owners(topology: Topology) -> dict[IPv4Network, set[str]]:
+def owners_of(topology: Topology) -> dict[IPv4Network, set[str]]:
     """Per network of hosts, the switches that hosts with an address inside hang on."""
     lengths = {host.network.prefixlen for host in topology.hosts}
     owners: dict[tuple[int, int], set[str]] = {}

@@ -15,6 +15,16 @@ import finsy as fy
 
 from controller.destinations import destinations
 from controller.errors import ControllerError
+from controller.load_balancing import (
+    DEFLECTION_PORTS,
+    FLOWLET,
+    REMAINING,
+    Balancing,
+    deflection_entries,
+    flowlet_entries,
+    srpt_entries,
+)
+from controller.named_paths import PATH_LABEL, named_path_entries
 from controller.ports import NEIGHBOR, RED, Marking, neighbor_entries, red_entries
 from controller.routes import ROUTES, Entries, next_hop_routes, selector_routes
 from mininet_topos.topology import Topology
@@ -27,12 +37,15 @@ SEED, SET_SEED = "switch_seed", "set_seed"
 class Policy:
     """What the topology does not say.
 
-    seed: draws every switch's hash multiplier. packet_bytes: the frame that round-trip times are computed for.
+    seed: draws every switch's hash multiplier. packet_bytes: the frame that round-trip times are computed for. paths: k
+    of the k shortest paths.
     """
 
     seed: int = 1
     packet_bytes: int = 1086
     marking: Marking = field(default_factory=Marking)
+    balancing: Balancing = field(default_factory=Balancing)
+    paths: int = 8
 
 
 def fabric_entries(topology: Topology, p4info: fy.P4Schema, policy: Policy | None = None) -> Entries:
@@ -50,7 +63,9 @@ def fabric_entries(topology: Topology, p4info: fy.P4Schema, policy: Policy | Non
 def _parts(topology: Topology, p4info: fy.P4Schema, policy: Policy) -> list[Entries]:
     tables = {table.alias for table in p4info.tables}
     parts: list[Entries] = []
-    if ROUTES in tables:
+    if PATH_LABEL in tables:
+        parts.append(named_path_entries(topology, policy.paths))
+    elif ROUTES in tables:
         indirect = p4info.tables[ROUTES].action_profile is not None
         parts.append((selector_routes if indirect else next_hop_routes)(destinations(topology)))
     if NEIGHBOR in tables:
@@ -59,6 +74,12 @@ def _parts(topology: Topology, p4info: fy.P4Schema, policy: Policy) -> list[Entr
         parts.append(seed_entries(topology, policy.seed))
     if RED in tables:
         parts.append(red_entries(topology, policy.marking, policy.packet_bytes))
+    if FLOWLET in tables:
+        parts.append(flowlet_entries(topology, policy.balancing, policy.packet_bytes))
+    if DEFLECTION_PORTS in tables:
+        parts.append(deflection_entries(topology, policy.balancing, policy.packet_bytes))
+    if REMAINING in tables:
+        parts.append(srpt_entries(topology, policy.balancing))
     return parts
 
 

@@ -724,4 +724,7 @@ enum wire_qp_state {
 	WIRE_QP_STATE_ERROR = 5,
 };
 
+#define WIRE_REMAINING_UNIT_BYTES 256
+#define WIRE_REMAINING_CLASSES 64
+
 #endif

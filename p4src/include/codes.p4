@@ -44,4 +44,10 @@ enum bit<8> qp_state_t {
     ERROR = 5
 }
 
+// SRPT: how much of its message is left, in a data packet's DSCP. Class 0 says nothing; class c from 1 means that the
+// message has ceil(bytes / 256) = n units left with n in [u(c), u(c + 1)), u(c) = 1, 1.5, 2, 3, 4, 6, 8, ...: two
+// classes an octave, c = 1 + 2 * floor(log2 n) + (the bit of n below its highest).
+const bit<16> REMAINING_UNIT_BYTES = 256;
+const bit<8> REMAINING_CLASSES = 64;
+
 #endif
