@@ -183,7 +183,7 @@ class Checker(StatementChecker):
         else:
             item.value = value
             if item.name not in ("largest_priority_wins", "priority_delta"):
-                self.diagnostics.warning("unused", f"unknown table property {item.name!r}", item.span)
+                self.diagnostics.warning("ignore-prop", f"unknown table property {item.name!r}", item.span)
 
     def _table_action(self, expr: ast.Expr, table: ast.TableDecl, forbidden: str) -> ast.Expr:
         """The action of a default or of an entry, with values for the control plane's parameters.

@@ -25,6 +25,7 @@ class CheckerBase:
     def __init__(self, diagnostics: Diagnostics) -> None:
         self.diagnostics = diagnostics
         self.scopes: list[dict[str, Any]] = [{}]
+        self.used: set[Any] = set()  # what `lookup` found
         self.errors: dict[str, int] = {}
         self.match_kinds: set[str] = set()
         self.error = diagnostics.error
@@ -41,7 +42,11 @@ class CheckerBase:
         scopes = self.scopes[:1] if absolute else reversed(self.scopes)
         for scope in scopes:
             if name in scope:
-                return scope[name]
+                found = scope[name]
+                self.used.add(found)
+                if isinstance(found, FunctionSet):
+                    self.used.update(found.functions)
+                return found
         return None
 
     def declare(self, decl: ast.Decl) -> None:

@@ -9,6 +9,7 @@ from p4front import consteval, ir
 from p4front import p4types as t
 from p4front import syntax as ast
 from p4front.check import Checker
+from p4front.dead_code import dropped_instances
 from p4front.diagnostics import Diagnostics
 from p4front.key_names import control_plane_name
 from p4front.layout import Layout
@@ -74,6 +75,7 @@ class _Elaborator:
         self._model_version()
         externs: list[ir.Extern] = []
         self._globals(externs)
+        self.lower.dropped = dropped_instances(self.program)
         lower = self.lower
         blocks = [self._block(arg, main) for arg in main.target.args]
         parser, verify, ingress, egress, compute, deparser = blocks

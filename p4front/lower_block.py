@@ -41,6 +41,7 @@ class BlockLowering(TableLowering):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self.globals = Env()
+        self.dropped: set[ast.Instantiation] = set()
         self.instances: list[ir.Instance] = []
         self._pending: BlockInstance | None = None
         self._anonymous: dict[tuple[int, int], BlockInstance] = {}
@@ -82,6 +83,8 @@ class BlockLowering(TableLowering):
         elif isinstance(item, ast.Instantiation):
             value = self.make_instance(item, block.path)
             env.bindings[item] = value
+            if item in self.dropped:
+                return
             assert isinstance(value.target, ir.Extern | BlockInstance)
             members.append(value.target.node if isinstance(value.target, BlockInstance) else value.target)
         elif isinstance(item, ast.ValueSetDecl):

@@ -71,6 +71,8 @@ class ExternLowering(BlockLowering):
         if isinstance(value.target, str):
             return self.packet_method(call, value.target)
         assert isinstance(value.target, ir.Extern)
+        if isinstance(target.receiver, ast.Name) and target.receiver.decl in self.dropped:
+            return None
         name = value.target.type.extern.name
         method = self._methods.get((name, target.name))
         if method is None:

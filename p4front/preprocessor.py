@@ -15,6 +15,7 @@ from p4front.diagnostics import CompileError, Diagnostic, Location, SourceText
 from p4front.preprocessor_if import IfExpressionError, evaluate_condition
 
 STANDARD_INCLUDE_DIR = Path(__file__).parent / "include"
+STANDARD_PREFIX = "p4include/"  # of the names by which messages show its files
 MAX_INCLUDE_DEPTH = 64
 MAX_EXPANSION = 1 << 20
 
@@ -60,7 +61,6 @@ class Preprocessor:
         self.files: dict[str, list[str]] = {}
         self._out: list[str] = []
         self._origins: list[tuple[str, int]] = []
-        self._standard: set[str] = set()
 
     def run(self, path: Path) -> SourceText:
         """Preprocess `path`; raises `CompileError` if a file is missing or a directive is wrong."""
@@ -193,7 +193,7 @@ class Preprocessor:
             path = candidate / target
             if not path.is_file():
                 continue
-            shown = f"p4include/{target}" if candidate == STANDARD_INCLUDE_DIR else str(path)
+            shown = f"{STANDARD_PREFIX}{target}" if candidate == STANDARD_INCLUDE_DIR else str(path)
             self._file(path, shown, depth + 1, at)
             return
         raise self._error(f"{target}: no such file or directory", at)
