@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.buffer import Buffer, Pfc
     from engine.describe import Action, Array, Key, Learn, Match, Param, Pipeline, Table, TableKind
     from engine.errors import EntryExists, InUse, TableFull
     from engine.fabric import Fabric
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Action",
     "Array",
+    "Buffer",
     "Digest",
     "Drained",
     "EntryExists",
@@ -30,6 +32,7 @@ __all__ = [
     "Match",
     "PacketIn",
     "Param",
+    "Pfc",
     "Pipeline",
     "Sent",
     "Switch",
@@ -39,6 +42,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "buffer": ("Buffer", "Pfc"),
     "describe": ("Action", "Array", "Key", "Learn", "Match", "Param", "Pipeline", "Table", "TableKind"),
     "errors": ("EntryExists", "InUse", "TableFull"),
     "fabric": ("Fabric",),

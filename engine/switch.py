@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine._library import check, ffi, lib, new_error, unsigned
+from engine.buffer import Buffer, fraction
 from engine.control import Control
 from engine.describe import Pipeline, read_pipeline
 
@@ -82,6 +84,7 @@ class Switch(Control):
         self.priority_queues = priority_queues
         self._pointer = pointer
         self._pipeline: Pipeline | None = None
+        self._buffer: Buffer | None = None
 
     def __repr__(self) -> str:
         return f"Switch({self.name!r}, device_id={self.device_id})"
@@ -183,17 +186,93 @@ class Switch(Control):
         depth_packets: int | None = None,
         depth_bytes: int | None = None,
         queue: int | None = None,
+        *,
+        rate_pps: int | None = None,
+        reserved_bytes: int | None = None,
+        alpha: Fraction | None = None,
     ) -> None:
-        """Changes what is given; depths are those of one queue, or of all of the port's."""
+        """Changes what is given, of one queue (a priority), or of all of the port's. It holds at once, also for the
+        packet in service.
+
+        `rate_bps` is in bits a second: of the port, or of the one queue at the most. `rate_pps` is in packets a second
+        of each queue by itself, as BMv2's set_queue_rate. A queue has one or the other; 0: none. Depths are what may
+        wait in each queue; `reserved_bytes` and `alpha` are its part in the shared buffer, which there must be.
+        """
 
         def value(what: str, given: int | None, bits: int) -> int:
             return -1 if given is None else unsigned(what, given, bits)
 
+        if queue is not None and rate_bps is not None and rate_pps is not None:
+            raise ValueError("set_queue: a queue has a rate in bits or in packets a second, not both")
+        change = {
+            "rate_bps": value("rate_bps", rate_bps, 63),
+            "rate_pps": value("rate_pps", rate_pps, 63),
+            "depth_packets": value("depth_packets", depth_packets, 63),
+            "depth_bytes": value("depth_bytes", depth_bytes, 63),
+            "reserved_bytes": value("reserved_bytes", reserved_bytes, 63),
+            "alpha": (0, 0) if alpha is None else _fraction("alpha", alpha),
+        }
         error = new_error()
         port, number = unsigned("port", port), value("queue", queue, 31)
-        rate, packets = value("rate_bps", rate_bps, 63), value("depth_packets", depth_packets, 63)
-        size = value("depth_bytes", depth_bytes, 63)
-        check(lib.plait_switch_set_queue(self._handle(), port, number, rate, packets, size, error), error)
+        spec = ffi.new("struct plait_queue_change *", change)
+        check(lib.plait_switch_set_queue(self._handle(), port, number, spec, error), error)
+
+    def hold_queue(self, port: int, queue: int | None = None, *, hold: bool) -> None:
+        """Stops or goes on serving a queue, or all of the port's; packets still enter it, as its depth allows."""
+        error = new_error()
+        number = -1 if queue is None else unsigned("queue", queue, 31)
+        check(lib.plait_switch_hold_queue(self._handle(), unsigned("port", port), number, int(hold), error), error)
+
+    def queue_state(self, port: int, queue: int) -> dict[str, int]:
+        """What waits in a queue, its limits, and why packets were dropped: `struct plait_queue_state` of src/api.h."""
+        state, error = ffi.new("struct plait_queue_state *"), new_error()
+        port, queue = unsigned("port", port), unsigned("queue", queue)
+        check(lib.plait_switch_queue_state(self._handle(), port, queue, state, error), error)
+        return as_dict(state)
+
+    def ports(self) -> list[int]:
+        """Numbers of the ports that exist."""
+        ports = ffi.new("uint32_t[]", 512)
+        return [int(ports[i]) for i in range(lib.plait_switch_ports(self._handle(), ports))]
+
+    def set_buffer(self, buffer: Buffer | None) -> None:
+        """Gives the switch a shared buffer, with flow control if it says so; None: each queue has its own limits only.
+
+        Packets that wait stay, and are charged by the new rules; queues get the buffer's reserve and alpha; pauses of
+        the old rules end. ValueError if a value is out of range, or if reserves and headroom leave no pool.
+        """
+        spec: dict[str, Any] = {"total_bytes": 0}
+        if buffer is not None:
+            buffer.check()
+            spec = {
+                "total_bytes": buffer.total_bytes,
+                "reserved_bytes": buffer.reserved_bytes,
+                "alpha": _fraction("alpha", buffer.alpha),
+            }
+        if buffer is not None and (pfc := buffer.pfc) is not None:
+            spec |= {
+                "lossless": sum(1 << priority for priority in pfc.priorities),
+                "xoff_bytes": pfc.xoff_bytes or 0,
+                "xoff_alpha": (0, 0) if pfc.xoff_alpha is None else _fraction("xoff_alpha", pfc.xoff_alpha),
+                "xon_gap_bytes": pfc.xon_gap_bytes,
+                "headroom_bytes": pfc.headroom_bytes,
+                "pause_quanta": pfc.pause_quanta,
+            }
+        error = new_error()
+        given = ffi.new("struct plait_buffer_spec *", spec)
+        check(lib.plait_switch_set_buffer(self._handle(), given, error), error)
+        self._buffer = buffer
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """What set_buffer gave."""
+        return self._buffer
+
+    def buffer_state(self) -> dict[str, int]:
+        """Bytes of the pool, how many are used, and the most that ever were; all 0 without a shared buffer."""
+        state = ffi.new("struct plait_buffer_state *")
+        lib.plait_switch_buffer_state(self._handle(), state)
+        return as_dict(state)
 
     def port_stats(self, port: int) -> dict[str, int]:
         stats, error = ffi.new("struct plait_port_stats *"), new_error()
@@ -204,6 +283,11 @@ class Switch(Control):
         stats = ffi.new("struct plait_switch_stats *")
         lib.plait_switch_stats(self._handle(), stats)
         return as_dict(stats)
+
+
+def _fraction(what: str, value: Fraction) -> tuple[int, int]:
+    checked = fraction(what, value)
+    return checked.numerator, checked.denominator
 
 
 def as_dict(struct: Any) -> dict[str, int]:

@@ -56,6 +56,8 @@ struct plait_direction_stats {
 struct plait_port_stats {
     uint64_t received_packets, received_bytes, sent_packets, sent_bytes, drops_queue;
     uint64_t queue_bytes, queue_packets, max_queue_bytes, max_queue_packets, rate_bps;
+    /* Frames of priority flow control; not in sent_packets. Lost: no packet was free. Ignored: other MAC control. */
+    uint64_t pauses_sent, pauses_received, pauses_lost, mac_control_ignored;
 };
 
 struct plait_switch_stats {
@@ -94,6 +96,56 @@ struct plait_notice {
     uint64_t tag;    /* of the injected packet it comes from, or of the drain; 0: none */
     uint32_t length;
     uint8_t bytes[];
+};
+
+struct plait_fraction {
+    uint32_t numerator, denominator;
+};
+
+/* Why a packet did not get into its queue. */
+enum plait_drop_reason {
+    PLAIT_DROP_PACKETS,  /* the queue's depth in packets */
+    PLAIT_DROP_BYTES,    /* its depth in bytes */
+    PLAIT_DROP_SHARED,   /* its part in the shared buffer */
+    PLAIT_DROP_HEADROOM, /* the headroom of a lossless priority at the port where the packet came in */
+    PLAIT_DROP_REASONS
+};
+
+struct plait_buffer_spec { /* of a switch; see buffer.h */
+    uint64_t total_bytes;  /* 0: no shared buffer */
+    uint64_t reserved_bytes;      /* of each queue */
+    struct plait_fraction alpha;  /* of each queue */
+    uint32_t lossless;            /* priorities with flow control, a mask; the rest is theirs */
+    uint64_t xoff_bytes;          /* used unless xoff_alpha is given */
+    struct plait_fraction xoff_alpha; /* denominator 0: not given */
+    uint64_t xon_gap_bytes;
+    uint64_t headroom_bytes; /* of each linked port and lossless priority */
+    uint32_t pause_quanta;
+};
+
+struct plait_buffer_state {
+    uint64_t pool_bytes, used_bytes, max_used_bytes;
+};
+
+struct plait_queue_change { /* -1 (of alpha: a denominator of 0) leaves a value as it is */
+    int64_t rate_bps, rate_pps;
+    int64_t depth_packets, depth_bytes;
+    int64_t reserved_bytes;
+    struct plait_fraction alpha;
+};
+
+struct plait_queue_state {
+    uint64_t packets, bytes, enqueued_packets;
+    uint64_t drops_packets, drops_bytes, drops_shared, drops_headroom;
+    uint64_t depth_packets, depth_bytes; /* UINT64_MAX: unlimited */
+    uint64_t rate_bps, rate_pps;         /* of the queue itself; 0: none. One of them at the most */
+    uint64_t held;                       /* by the control plane: 0 or 1 */
+    uint64_t paused, paused_ns;          /* by the peer: 0 or 1, and how long until now */
+    /* The rest is 0 without a shared buffer. */
+    uint64_t reserved_bytes, alpha_numerator, alpha_denominator;
+    uint64_t threshold_bytes; /* what the queue may hold of packets that can be dropped, now */
+    uint64_t ingress_bytes, headroom_bytes, max_headroom_bytes; /* came in by this port, this priority, and waits */
+    uint64_t xoff, xoffs; /* the peer is asked to pause: 0 or 1, and how often it has been */
 };
 
 struct plait_replica {
@@ -154,9 +206,18 @@ int plait_switch_tap(struct plait_switch *sw, uint32_t port, struct plait_error 
 struct plait_notice *plait_switch_poll(struct plait_switch *sw, uint64_t timeout_ns);
 void plait_notice_free(struct plait_notice *notice);
 int plait_switch_event_fd(struct plait_switch *sw);
-/* -1 leaves a value as it is; queue -1 means all. */
-int plait_switch_set_queue(struct plait_switch *sw, uint32_t port, int32_t queue, int64_t rate_bps,
-                           int64_t depth_packets, int64_t depth_bytes, struct plait_error *error);
+
+/* Queues; `queue` -1 means all of the port's. A rate_bps for all is the port's rate, one for a queue the most that the
+ * queue sends; a rate_pps, in packets a second, holds for each queue by itself, as BMv2's set_queue_rate. */
+int plait_switch_set_queue(struct plait_switch *sw, uint32_t port, int32_t queue,
+                           const struct plait_queue_change *change, struct plait_error *error);
+int plait_switch_hold_queue(struct plait_switch *sw, uint32_t port, int32_t queue, int hold, struct plait_error *error);
+int plait_switch_queue_state(struct plait_switch *sw, uint32_t port, uint32_t queue, struct plait_queue_state *state,
+                             struct plait_error *error);
+int plait_switch_set_buffer(struct plait_switch *sw, const struct plait_buffer_spec *spec, struct plait_error *error);
+void plait_switch_buffer_state(struct plait_switch *sw, struct plait_buffer_state *state);
+/* Ports that exist; `ports` has room for 512. Returns how many. */
+uint32_t plait_switch_ports(struct plait_switch *sw, uint32_t *ports);
 int plait_switch_port_stats(struct plait_switch *sw, uint32_t port, struct plait_port_stats *stats,
                             struct plait_error *error);
 void plait_switch_stats(struct plait_switch *sw, struct plait_switch_stats *stats);

@@ -1,4 +1,4 @@
-/* Control of switches and links: programs, packets, queues, replication, statistics. */
+/* Control of switches and links: programs, packets, replication, statistics. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,48 +105,13 @@ int plait_switch_generate(struct plait_switch *sw, uint32_t port, const uint8_t 
 }
 
 /* ------------------------------------------------------------------------------------------------------------
- * Queues and statistics */
-
-static struct plait_port *port_of(struct plait_switch *sw, uint32_t port, struct plait_error *error)
-{
-    if (port < PLAIT_PORTS && sw->ports[port])
-        return sw->ports[port];
-    plait_fail(error, ERANGE, "port %u of switch %s: there is none", port, sw->name);
-    return NULL;
-}
-
-int plait_switch_set_queue(struct plait_switch *sw, uint32_t number, int32_t queue, int64_t rate_bps,
-                           int64_t depth_packets, int64_t depth_bytes, struct plait_error *error)
-{
-    if (rate_bps > (int64_t)PLAIT_RATE_LIMIT)
-        return plait_fail(error, EINVAL, "rate_bps of port %u: more than %llu", number, PLAIT_RATE_LIMIT);
-    plait_fabric_lock(sw->fabric);
-    struct plait_port *port = port_of(sw, number, error);
-    int result = port ? 0 : -ERANGE;
-    if (port && queue >= (int32_t)port->n_queues)
-        result =
-            plait_fail(error, ERANGE, "queue %d of port %u: the port has %u queues", queue, number, port->n_queues);
-    if (!result) {
-        if (rate_bps >= 0)
-            port->rate = (uint64_t)rate_bps;
-        for (uint32_t q = 0; q < port->n_queues; q++) {
-            if (queue >= 0 && q != (uint32_t)queue)
-                continue;
-            if (depth_packets >= 0)
-                port->queues[q].limit_packets = (uint64_t)depth_packets;
-            if (depth_bytes >= 0)
-                port->queues[q].limit_bytes = (uint64_t)depth_bytes;
-        }
-    }
-    plait_fabric_unlock(sw->fabric);
-    return result;
-}
+ * Statistics */
 
 int plait_switch_port_stats(struct plait_switch *sw, uint32_t number, struct plait_port_stats *stats,
                             struct plait_error *error)
 {
     plait_fabric_lock(sw->fabric);
-    struct plait_port *port = port_of(sw, number, error);
+    struct plait_port *port = plait_switch_port(sw, number, error);
     if (port)
         *stats = (struct plait_port_stats){
             .received_packets = sw->received_packets[number],
@@ -159,6 +124,10 @@ int plait_switch_port_stats(struct plait_switch *sw, uint32_t number, struct pla
             .max_queue_bytes = port->max_bytes,
             .max_queue_packets = port->max_packets,
             .rate_bps = port->rate,
+            .pauses_sent = port->pauses.frames_sent,
+            .pauses_received = port->pauses.frames_received,
+            .pauses_lost = port->pauses.frames_lost,
+            .mac_control_ignored = port->pauses.frames_ignored,
         };
     plait_fabric_unlock(sw->fabric);
     return port ? 0 : -ERANGE;
@@ -305,15 +274,16 @@ int plait_link_set(struct plait_link *link, int64_t rate_bps, int64_t delay_ns, 
     if (!(loss <= 1))
         return plait_fail(error, EINVAL, "loss of link %s: %g is not in 0..1", link->name, loss);
     plait_fabric_lock(link->fabric);
+    plait_fabric_catch_up(link->fabric);
     for (int d = 0; d < 2; d++) {
         if (rate_bps >= 0)
-            link->wires[d].from->rate = (uint64_t)rate_bps;
+            plait_port_set_rate(link->wires[d].from, (uint64_t)rate_bps);
         if (delay_ns >= 0)
             link->wires[d].delay = (uint64_t)delay_ns;
         if (loss >= 0)
             plait_wire_set_loss(&link->wires[d], loss);
     }
-    plait_fabric_unlock(link->fabric);
+    plait_fabric_unlock_and_wake(link->fabric);
     return 0;
 }
 

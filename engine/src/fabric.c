@@ -239,19 +239,10 @@ static int wire_up(struct plait_link *link, int direction, struct plait_port *fr
     wire->to = to;
     wire->to_port = to_port;
     from->send = plait_wire_send;
+    from->retime = plait_wire_retime;
     from->to = wire;
     configure_port(from, spec);
     return 0;
-}
-
-static void port_undo(struct plait_switch *sw, uint32_t number, struct plait_port *port)
-{
-    if (port) {
-        plait_port_free(port);
-        free(port);
-        sw->ports[number] = NULL;
-        sw->links[number] = NULL;
-    }
 }
 
 struct plait_link *plait_fabric_connect(struct plait_fabric *fabric, const char *name, struct plait_switch *a,
@@ -269,8 +260,10 @@ struct plait_link *plait_fabric_connect(struct plait_fabric *fabric, const char 
         plait_switch_add_port(b, port_b, link, &from_b, error) ||
         wire_up(link, 0, from_a, spec, plait_switch_receive, b, port_b, error) ||
         wire_up(link, 1, from_b, spec, plait_switch_receive, a, port_a, error)) {
-        port_undo(a, port_a, from_a);
-        port_undo(b, port_b, from_b);
+        if (from_a)
+            plait_switch_remove_port(a, port_a);
+        if (from_b)
+            plait_switch_remove_port(b, port_b);
         if (link)
             link_free(link);
         link = NULL;
@@ -304,11 +297,13 @@ struct plait_link *plait_fabric_attach(struct plait_fabric *fabric, const char *
         plait_interface_open(fabric, interface, &link->interface, error) ||
         wire_up(link, 0, from_a, spec, plait_interface_send, link->interface, 0, error) ||
         wire_up(link, 1, &link->interface->port, spec, plait_switch_receive, a, port_a, error)) {
-        port_undo(a, port_a, from_a);
+        if (from_a)
+            plait_switch_remove_port(a, port_a);
         if (link)
             link_free(link);
         link = NULL;
     } else {
+        link->interface->sw = a;
         link->live_up[0] = &a->live_up[port_a];
         plait_link_show_up(link);
         link->next = fabric->links;

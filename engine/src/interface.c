@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "pfc.h"
+#include "switch.h"
 
 #define SOCKET_BUFFER (16 << 20)
 #define RETRY_NS      50000u
@@ -123,6 +125,7 @@ int plait_interface_open(struct plait_fabric *fabric, const char *name, struct p
     if (plait_port_init(&interface->port, &fabric->events, &fabric->pool, 1) ||
         plait_event_init(&fabric->events, &interface->retry, retry, interface))
         result = plait_fail(error, ENOMEM, "no memory for interface %s", name);
+    interface->port.one_class = true;
     if (!result)
         result = open_in(interface, error);
     if (!result)
@@ -248,7 +251,9 @@ static void take_frame(struct plait_interface *interface, uint32_t i)
         return;
     }
     batch->packets[i] = NULL;
-    if (!plait_port_enqueue(&interface->port, 0, pkt))
+    if (interface->sw->lossless && plait_is_mac_control(pkt))
+        plait_port_send_control(&interface->port, pkt);
+    else if (!plait_port_enqueue(&interface->port, 0, pkt))
         plait_pool_put(&interface->fabric->pool, pkt); /* counted by the port */
 }
 
@@ -284,6 +289,8 @@ void plait_interface_send(void *context, uint32_t port, struct plait_pkt *pkt)
 {
     struct plait_interface *interface = context;
     (void)port;
+    if (__builtin_expect(interface->sw->lossless != 0, 0) && plait_is_mac_control(pkt))
+        plait_pause_obey(&interface->port, pkt, interface->sw->lossless);
     if (interface->out_length >= PLAIT_INTERFACE_BACKLOG) {
         interface->stats.drops_send++;
         plait_pool_put(&interface->fabric->pool, pkt);

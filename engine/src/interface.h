@@ -4,7 +4,9 @@
  * sender left to its "hardware" (CHECKSUM_PARTIAL, told by virtio_net_hdr) is completed, a super-frame (TSO, UFO) or a
  * frame beyond PLAIT_MAX_FRAME is dropped and counted: turn segmentation offload off at the sender
  * (`ethtool -K <its interface> tso off gso off`).  Frames then pass `port`, which serialises them at the link's rate
- * from a bounded queue, as the peer's NIC would. Out: sendmmsg in batches from `out`.  When the kernel has no room the
+ * from a bounded queue, as the peer's NIC would.  With priority flow control on the switch that NIC obeys the pauses
+ * which the peer is sent: having one queue, it stops for a pause of any class; what the peer's MAC sends itself passes
+ * by the queue. Out: sendmmsg in batches from `out`.  When the kernel has no room the
  * rest waits and is tried again; what exceeds PLAIT_INTERFACE_BACKLOG is dropped and counted.
  *
  * Invariant: every frame read or given is delivered, waiting, or in one of the drop counters.
@@ -28,6 +30,7 @@ struct plait_interface {
     int fd_in, fd_out;
     bool readable;          /* the last poll or a full batch says that there is more */
     struct plait_port port; /* the peer's NIC queue, feeds wire 1 */
+    const struct plait_switch *sw; /* what the link leads to */
     struct plait_list out;
     uint32_t out_length;
     bool out_blocked; /* the kernel had no room; `retry` ends it */

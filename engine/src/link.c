@@ -48,12 +48,35 @@ void plait_wire_send(void *context, struct plait_pkt *pkt, sim_time last_bit)
     if (due < wire->last_due)
         due = wire->last_due;
     wire->last_due = due;
+    pkt->last_bit = last_bit;
     pkt->due = due;
     pkt->order = plait_event_draw_order(wire->events);
     bool first = !wire->flight.head;
     plait_list_append(&wire->flight, pkt);
     if (first)
         plait_event_schedule_ordered(wire->events, &wire->arrival, due, pkt->order);
+}
+
+void plait_wire_retime(void *context, bits_per_second old_rate, bits_per_second new_rate)
+{
+    struct plait_wire *wire = context;
+    sim_time now = wire->events->now, before = 0;
+    for (struct plait_pkt *pkt = wire->flight.head; pkt; pkt = pkt->next) {
+        if (pkt->last_bit > now) {
+            sim_time on_wire = pkt->due - pkt->last_bit;
+            pkt->last_bit = now + plait_rescale(pkt->last_bit - now, old_rate, new_rate);
+            pkt->due = pkt->last_bit + on_wire;
+            if (pkt->due < before)
+                pkt->due = before;
+        }
+        before = pkt->due;
+    }
+    struct plait_pkt *first = wire->flight.head;
+    wire->last_due = first ? before : now;
+    if (first) {
+        plait_event_cancel(wire->events, &wire->arrival);
+        plait_event_schedule_ordered(wire->events, &wire->arrival, first->due, first->order);
+    }
 }
 
 static void arrive(void *context)

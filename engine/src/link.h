@@ -52,6 +52,8 @@ int plait_wire_init(struct plait_wire *wire, struct plait_link *link, struct pla
 void plait_wire_free(struct plait_wire *wire);
 /* As plait_port.send: `wire` takes the packet, whose last bit leaves at `last_bit`. */
 void plait_wire_send(void *wire, struct plait_pkt *pkt, sim_time last_bit);
+/* As plait_port.retime: what is still being serialised arrives as much earlier or later as it leaves; order is kept. */
+void plait_wire_retime(void *wire, bits_per_second old_rate, bits_per_second new_rate);
 void plait_wire_set_loss(struct plait_wire *wire, double probability);
 void plait_link_show_up(struct plait_link *link);
 

@@ -11,14 +11,20 @@
 #include "units.h"
 
 #define PLAIT_BUFFER_BYTES (PLAIT_HEADROOM + PLAIT_MAX_FRAME + 512 + 64)
+#define PLAIT_NO_PORT      UINT32_MAX
 #define PLAIT_POOL_LIMIT   262144u /* packets alive in one fabric; beyond, packets are dropped and counted */
+
+struct plait_ingress;
 
 struct plait_pkt {
     struct plait_packet packet; /* first: the pipeline's view */
     struct plait_pkt *next;     /* in the one list that the packet is in */
+    sim_time last_bit;          /* leaves the port that sent it */
     sim_time due;               /* arrival at the far end of a link */
     uint64_t order;
     uint32_t queued_bytes; /* what it counts for in its queue */
+    uint32_t came_in;      /* port of the switch that it is in, or PLAIT_NO_PORT: of a clone */
+    struct plait_ingress *ingress; /* in a queue of a switch with a shared buffer: to whose account, or NULL */
     uint64_t tag;          /* of who injected it, 0 for none; its copies have it too */
     _Alignas(16) uint8_t buffer[PLAIT_BUFFER_BYTES];
 };

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "fabric.h"
 #include "generator.h"
+#include "pfc.h"
 
 #define MASK_48   0xffffffffffffull
 #define PORT_MASK 511u
@@ -60,6 +61,7 @@ static struct plait_pkt *copy_frame(struct plait_switch *sw, const struct plait_
         return NULL;
     }
     pkt->tag = from->tag;
+    pkt->came_in = from->came_in;
     pkt->packet.arrival_length = from->packet.arrival_length;
     pkt->packet.payload_offset = from->packet.payload_offset;
     pkt->packet.std = from->packet.std;
@@ -202,6 +204,7 @@ static void clone_ingress(struct plait_switch *sw, const struct plait_pkt *pkt)
     struct plait_pkt *copy = copy_frame(sw, pkt);
     if (!copy)
         return;
+    copy->came_in = PLAIT_NO_PORT;
     copy->packet.std.packet_length = copy->packet.length;
     reset_std(copy, PLAIT_INGRESS_CLONE);
     if (!zero_phv(sw, copy)) {
@@ -266,13 +269,27 @@ static void ingress(struct plait_switch *sw, struct plait_pkt *pkt)
     end_of_ingress(sw, pkt);
 }
 
+/* With priority flow control, MAC control frames end here, as at any MAC, and no program sees them. */
+static void mac_control(struct plait_switch *sw, uint32_t port, struct plait_pkt *pkt)
+{
+    if (sw->ports[port])
+        plait_pause_obey(sw->ports[port], pkt, sw->lossless);
+    release(sw, pkt);
+}
+
 void plait_switch_receive(void *context, uint32_t port, struct plait_pkt *pkt)
 {
     struct plait_switch *sw = context;
     struct plait_packet *packet = &pkt->packet;
-    sw->stats.received++;
     sw->received_packets[port]++;
     sw->received_bytes[port] += packet->length;
+    pkt->came_in = port;
+    if (__builtin_expect(sw->lossless != 0, 0) && plait_is_mac_control(pkt)) {
+        pkt->packet.phv = NULL;
+        mac_control(sw, port, pkt);
+        return;
+    }
+    sw->stats.received++;
     if (!sw->program) {
         drop(sw, pkt, &sw->stats.drops_no_program);
         return;
@@ -313,6 +330,7 @@ static void clone_egress(struct plait_switch *sw, const struct plait_pkt *pkt)
     struct plait_pkt *copy = copy_with_phv(sw, pkt);
     if (!copy)
         return;
+    copy->came_in = PLAIT_NO_PORT;
     reset_std(copy, PLAIT_EGRESS_CLONE);
     keep_field_list(sw, copy, pkt->packet.phv, pkt->packet.std.clone_field_list);
     copy->packet.std.priority = session->priority;
@@ -421,9 +439,34 @@ int plait_switch_add_port(struct plait_switch *sw, uint32_t number, struct plait
     }
     sw->ports[number] = port;
     sw->links[number] = link;
+    int result = sw->buffer ? plait_buffer_add_port(sw, port, error) : 0;
+    if (result) {
+        plait_switch_remove_port(sw, number);
+        return result;
+    }
     if (made)
         *made = port;
     return 0;
+}
+
+struct plait_port *plait_switch_port(struct plait_switch *sw, uint32_t number, struct plait_error *error)
+{
+    if (number < PLAIT_PORTS && sw->ports[number])
+        return sw->ports[number];
+    plait_fail(error, ERANGE, "port %u of switch %s: there is none", number, sw->name);
+    return NULL;
+}
+
+void plait_switch_remove_port(struct plait_switch *sw, uint32_t number)
+{
+    if (!sw->ports[number])
+        return;
+    if (sw->buffer)
+        plait_buffer_remove_port(sw, sw->ports[number]);
+    plait_port_free(sw->ports[number]);
+    free(sw->ports[number]);
+    sw->ports[number] = NULL;
+    sw->links[number] = NULL;
 }
 
 int plait_switch_create(struct plait_fabric *fabric, const char *name, uint32_t drop_port, uint32_t cpu_port,
@@ -491,13 +534,11 @@ void plait_switch_free(struct plait_switch *sw)
     if (!sw)
         return;
     plait_switch_end_polls(sw);
+    plait_buffer_free(sw);
     plait_switch_flush(sw);
     plait_generators_free(sw);
     for (uint32_t i = 0; i < PLAIT_PORTS; i++)
-        if (sw->ports[i]) {
-            plait_port_free(sw->ports[i]);
-            free(sw->ports[i]);
-        }
+        plait_switch_remove_port(sw, i);
     plait_event_release(&sw->fabric->events, &sw->loop_event);
     plait_program_close(sw->program);
     free_replicas(sw->multicast, PLAIT_MULTICAST_GROUPS);

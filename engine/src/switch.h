@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "buffer.h"
 #include "event.h"
 #include "link.h"
 #include "packet.h"
@@ -59,6 +60,8 @@ struct plait_switch {
     struct plait_port *ports[PLAIT_PORTS];
     struct plait_link *links[PLAIT_PORTS];
     bool serving; /* one of the ports is */
+    struct plait_buffer *buffer; /* NULL: queues have limits of their own only */
+    uint32_t lossless;           /* priorities with flow control, a mask; 0: MAC control frames are frames like others */
     uint64_t received_packets[PLAIT_PORTS], received_bytes[PLAIT_PORTS];
     uint64_t live_bytes[PLAIT_PORTS], live_packets[PLAIT_PORTS], live_up[PLAIT_PORTS];
     struct plait_replicas **multicast; /* by group, or NULL */
@@ -87,6 +90,10 @@ void plait_switch_free(struct plait_switch *sw);
 /* Makes port `number`, feeding `link`; without one its packets become notices: the CPU port, or a tapped port. */
 int plait_switch_add_port(struct plait_switch *sw, uint32_t number, struct plait_link *link, struct plait_port **port,
                           struct plait_error *error);
+/* A port that exists, or NULL with the error filled. */
+struct plait_port *plait_switch_port(struct plait_switch *sw, uint32_t number, struct plait_error *error);
+/* Of a port that nothing was sent to yet, or of a switch that is freed. Does nothing where there is none. */
+void plait_switch_remove_port(struct plait_switch *sw, uint32_t number);
 /* A packet arrives: as plait_wire.deliver. Takes the packet. */
 void plait_switch_receive(void *sw, uint32_t port, struct plait_pkt *pkt);
 /* Queues a notice, if there is room. Returns whether it did. */

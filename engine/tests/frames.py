@@ -48,3 +48,10 @@ def port(number: int) -> bytes:
 
 def number(value: int) -> bytes:
     return value.to_bytes(2, "big")
+
+
+def pause(classes: dict[int, int]) -> bytes:
+    """A frame of priority flow control (IEEE 802.1Qbb): quanta by class, 0 to resume."""
+    vector = sum(1 << c for c in classes)
+    times = [classes.get(c, 0) for c in range(8)]
+    return bytes.fromhex("0180c20000010200000000998808") + struct.pack("!HH8H", 0x0101, vector, *times) + bytes(26)

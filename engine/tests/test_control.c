@@ -100,10 +100,12 @@ static void replicas_and_queues_are_bounded(void)
     CHECK_EQUAL(plait_control_multicast_delete(sw, 65535, &error), -ENOENT);
     CHECK_EQUAL(plait_control_clone_session_set(sw, 32768, &good, 1, 0, 0, &error), -ERANGE);
     CHECK_EQUAL(plait_control_clone_session_set(sw, 5, &good, 1, 0, 0, &error), 0);
-    CHECK_EQUAL(plait_switch_set_queue(sw, 600, -1, 1, 1, 1, &error), -ERANGE);
-    CHECK_EQUAL(plait_switch_set_queue(sw, 510, 1, 1, 1, 1, &error), -ERANGE);
-    CHECK_EQUAL(plait_switch_set_queue(sw, 510, 0, INT64_MAX, 1, 1, &error), -EINVAL);
-    CHECK_EQUAL(plait_switch_set_queue(sw, 510, 0, 1000, 1, 1, &error), 0);
+    struct plait_queue_change change = {1000, -1, 1, 1, -1, {0, 0}};
+    CHECK_EQUAL(plait_switch_set_queue(sw, 600, -1, &change, &error), -ERANGE);
+    CHECK_EQUAL(plait_switch_set_queue(sw, 510, 1, &change, &error), -ERANGE);
+    CHECK_EQUAL(plait_switch_set_queue(sw, 510, 0, &change, &error), 0);
+    change.rate_bps = INT64_MAX;
+    CHECK_EQUAL(plait_switch_set_queue(sw, 510, 0, &change, &error), -EINVAL);
     CHECK_EQUAL(plait_switch_port_stats(sw, 3, &stats, &error), -ERANGE);
 }
 
