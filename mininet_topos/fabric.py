@@ -247,14 +247,14 @@ class Bmv2Switches(Switches):
     def start(self, timeout_s: float) -> None:
         end = time.monotonic() + timeout_s
         logs = [self.run_dir / f"{target.name}.log" for target in self.targets]
-        known = _options(self.command)
+        known = long_options(self.command)
         for index, log in enumerate(logs):
             self._start(f"BMv2 of {self.targets[index].name}", self.arguments(index, known), log)
         for target, child, log in zip(self.targets, self.children, logs, strict=True):
             self._await(f"BMv2 of {target.name}", partial(_listens, target.address), child, log, end)
 
 
-def _options(command: Sequence[str]) -> frozenset[str]:
+def long_options(command: Sequence[str]) -> frozenset[str]:
     """The long options that a program's --help tells of."""
     try:
         shown = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False, timeout=10)

@@ -78,7 +78,11 @@ WRONG = [
     ),
     ("packet 0 00\nexpext 3", "FAIL", "FILE:2: 'expext' is no STF command"),
     ("\nadd none x()", "FAIL", "line 2: there is no table 'none'; there are: ingress.route"),
-    ("add route key:1 forward(port:1)\nadd route key:1 forward(port:2)", "FAIL", "line 2: add: the switch refused a write: ALREADY_EXISTS"),
+    (
+        "add route key:1 forward(port:1)\nadd route key:1 forward(port:2)",
+        "FAIL",
+        "line 2: add: the switch refused a write: ALREADY_EXISTS",
+    ),
     ("setdefault route forward(port:1)", "FAIL", "line 1: setdefault: the switch refused a write: PERMISSION_DENIED"),
     ("counter_read seen 4", "FAIL", "line 1: counter_read: the switch refused a read: "),
     ("packet 0\nexpect 3", "FAIL", "the switch refused packets: INVALID_ARGUMENT frame for switch s1: 0 bytes"),

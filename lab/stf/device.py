@@ -18,9 +18,10 @@ _DETAILS = "grpc-status-details-bin"
 class SwitchError(Exception):
     """What a switch answered, or that it did not."""
 
-    def __init__(self, text: str, unimplemented: bool = False) -> None:
+    def __init__(self, text: str, code: str = "") -> None:
         super().__init__(text)
-        self.unimplemented = unimplemented
+        self.unimplemented = code == "UNIMPLEMENTED"
+        self.lost = code == "UNAVAILABLE"
 
 
 class Device:
@@ -128,7 +129,7 @@ def _switch_error(what: str, error: Any) -> SwitchError:
             one = p4r.Error()
             if detail.Unpack(one) and one.canonical_code != rpc_code.OK:
                 code, text = rpc_code.Code.Name(one.canonical_code), one.message
-                return SwitchError(f"the switch refused {what}: {code} {text}", code == "UNIMPLEMENTED")
+                return SwitchError(f"the switch refused {what}: {code} {text}", code)
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return SwitchError(f"the switch did not answer to {what} in time")
-    return SwitchError(f"the switch refused {what}: {code.name} {text}", code == grpc.StatusCode.UNIMPLEMENTED)
+    return SwitchError(f"the switch refused {what}: {code.name} {text}", code.name)

@@ -113,7 +113,7 @@ def _outcome(case: Case, program: CompiledText | str, switch: TestSwitch) -> tup
     except SwitchError as error:
         if error.unimplemented:
             return Outcome.UNMAPPED, str(error)
-        return Outcome.FAIL, switch.died() or str(error)
+        return Outcome.FAIL, switch.died(wait=error.lost) or str(error)
     return (Outcome.FAIL, reason) if reason else (Outcome.PASS, "")
 
 
@@ -168,7 +168,8 @@ class _Execution:
                 self._device.write(updates)
             found = self._device.read(wanted) if wanted is not None else []
         except SwitchError as error:
-            raise SwitchError(f"line {statement.line}: {statement.verb}: {error}", error.unimplemented) from None
+            error.args = (f"line {statement.line}: {statement.verb}: {error}",)
+            raise
         if isinstance(statement, CheckCounter) and statement.relation is not None:
             return _check(statement, found)
         return ""

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from lab.errors import MissingFeatureError, UsageError
 from lab.stf.device import Device, SwitchError
+from mininet_topos.fabric import long_options
 
 _BMV2 = "simple_switch_grpc"
 _DEVICE_ID = 1
@@ -25,11 +27,12 @@ def _plait(common: list[str], folder: Path) -> list[str]:
 
 
 def _bmv2(common: list[str], folder: Path) -> list[str]:
-    """Its Thrift port and its notification socket would be shared by all BMv2 of the machine."""
+    """Where it has a Thrift port and a notification socket, all BMv2 of the machine would share them."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         thrift = probe.getsockname()[1]
-    own = ["--thrift-port", str(thrift), "--notifications-addr", f"ipc://{folder}/notifications"]
-    return [_BMV2, *own, *common]
+    own = {"--thrift-port": str(thrift), "--notifications-addr": f"ipc://{folder}/notifications"}
+    known = long_options([_BMV2])
+    return [_BMV2, *(word for option, value in own.items() if option in known for word in (option, value)), *common]
 
 
 _COMMANDS: dict[str, Callable[[list[str], Path], list[str]]] = {"plait": _plait, "bmv2": _bmv2}
@@ -62,9 +65,13 @@ class TestSwitch:
         assert self._device is not None
         return self._device
 
-    def died(self) -> str:
-        """How the process ended, or "" while it runs."""
-        code = self._process.poll() if self._process is not None else None
+    def died(self, wait: bool = False) -> str:
+        """How the process ended, or "" while it runs; `wait` a moment for one that has closed its connections."""
+        if self._process is None:
+            return ""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S if wait else 0)
+        code = self._process.returncode
         if code is None:
             return ""
         said = (self._log().read_text(errors="replace").strip().splitlines() or [""])[-1]

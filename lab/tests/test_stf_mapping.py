@@ -3,7 +3,7 @@
 import pytest
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.stf.mapping import Mapper, MappingError, UnmappedError
@@ -130,6 +130,7 @@ def test_masks(value, wanted):
     assert update.entity.table_entry.priority == 1
 
 
+@settings(max_examples=30)  # of 4096 values each
 @given(st.lists(st.sampled_from("0123456789abcdef*"), min_size=3, max_size=3))
 def test_a_mask_matches_what_the_digits_say(digits):
     """Every value of the key against the digits, one by one."""

@@ -130,7 +130,7 @@ def test_any_text_is_read_or_refused(text):
         assert str(error).startswith("x.stf:")
 
 
-@given(st.text("addkeyctpmrsv _.,:()[]=*$#\"0123456789xb/<>!\n", max_size=60))
+@given(st.text('addkeyctpmrsv _.,:()[]=*$#"0123456789xb/<>!\n', max_size=60))
 def test_text_of_the_language_is_read_or_refused(text):
     try:
         parse("add t " + text, "x.stf")
