@@ -96,7 +96,7 @@ def _operation(expr: ir.Op) -> Json:
     if op == "valid":
         inner = args[0]
         assert isinstance(inner, ir.ElementFieldRef)
-        return expression("d2b", None, expression("valid", None, element(inner.stack, inner.index)))
+        return expression("valid", None, element(inner.stack, inner.index))
     if op == "!":
         return expression("not", None, node(args[0]))
     if op == "~":

@@ -5,11 +5,14 @@ A place that can be assigned to is a value too: `ir.FieldRef`, a header, a stack
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from p4front import ir
 from p4front import p4types as t
+
+_PART = re.compile(r"[.\[]")
 
 
 @dataclass(slots=True)
@@ -189,8 +192,9 @@ def _collect(value: Value, found: set[str]) -> None:
 
 def overlap(one: set[str], other: set[str]) -> bool:
     """Whether two sets of `names_in` can share storage: equal names, or a header and its field."""
+    return not (one.isdisjoint(other) and _outer(one).isdisjoint(other) and one.isdisjoint(_outer(other)))
 
-    def related(a: str, b: str) -> bool:
-        return a == b or b.startswith((f"{a}.", f"{a}[")) or a.startswith((f"{b}.", f"{b}["))
 
-    return any(related(a, b) for a in one for b in other)
+def _outer(names: set[str]) -> set[str]:
+    """What the names are parts of: `a[1].b` of `a[1]` and of `a`."""
+    return {name[: match.start()] for name in names for match in _PART.finditer(name)}
