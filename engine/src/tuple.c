@@ -93,6 +93,8 @@ int plait_tuple_insert(struct plait_tuple *tuple, struct plait_rule *rule)
 {
     struct plait_rule *head = plait_tuple_find(tuple, rule->words, rule->hash);
     if (head) {
+        free(tuple->larger); /* it would miss a new head */
+        tuple->larger = NULL;
         struct plait_rule **link = &tuple->slots[slot_of(tuple, head)].head;
         /* The newcomer has the largest serial, so it goes behind its equals. */
         while (*link && (*link)->priority >= rule->priority)

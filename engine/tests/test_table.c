@@ -226,6 +226,36 @@ static void a_full_table_refuses(void)
     plait_actions_free(&store);
 }
 
+/* Room that was made for an insert that did not come must not bring back what the table was then. */
+static void room_that_is_not_taken_goes_stale(void)
+{
+    struct plait_table_desc desc = {"t", PLAIT_TABLE_SIMPLE, 128, 1, 2, shapes[3].keys, false, false, -1};
+    struct plait_table table;
+    struct plait_actions store;
+    struct plait_error error;
+    uint64_t handle, best = 0;
+    uint8_t key[2] = {0}, mask[2] = {0xff, 0xff};
+    struct plait_match_spec match = {
+        .key = key, .key_length = 2, .mask = mask, .mask_length = 2, .prefix_length = -1, .priority = 1};
+    plait_actions_init(&store, &pipeline);
+    CHECK_EQUAL(plait_table_create(&table, &desc, 1, &error), 0);
+    /* The room doubles at an unknown size: every size is tried. */
+    for (uint8_t i = 0; i < 40; i++) {
+        key[1] = i;
+        CHECK_EQUAL(plait_table_prepare(&table, &match, &error), 0);
+        key[1] = 0;
+        match.priority = i + 2;
+        CHECK_EQUAL(plait_table_insert(&table, &store, &match, &target, &best, &error), 0);
+        key[1] = i + 1;
+        match.priority = 1;
+        CHECK_EQUAL(plait_table_insert(&table, &store, &match, &target, &handle, &error), 0);
+        key[1] = 0;
+        CHECK(plait_table_lookup(&table, key) == plait_table_entry(&table, best, &error));
+    }
+    plait_table_free(&table);
+    plait_actions_free(&store);
+}
+
 static void bad_descriptors_are_refused(void)
 {
     struct plait_error error;
@@ -246,5 +276,6 @@ void test_tables(void)
         for (uint64_t seed = 1; seed <= 3; seed++)
             against_model(&shapes[i], seed);
     a_full_table_refuses();
+    room_that_is_not_taken_goes_stale();
     bad_descriptors_are_refused();
 }
