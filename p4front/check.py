@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from p4front import p4types as t
 from p4front import syntax as ast
-from p4front.check_stmt import StatementChecker
+from p4front.check_generic import GenericChecker
 from p4front.diagnostics import Diagnostics
 
 _SELECTABLE = (t.BOOL, t.ERROR)
@@ -22,7 +22,7 @@ def check(program: ast.Program, diagnostics: Diagnostics) -> Checker:
     return checker
 
 
-class Checker(StatementChecker):
+class Checker(GenericChecker):
     """Adds declarations to the statements."""
 
     def declaration(self, decl: ast.Decl) -> None:
@@ -57,13 +57,13 @@ class Checker(StatementChecker):
             self.error(f"{decl.name}: a {decl.type.kind} cannot be instantiated at the top level", decl.name_span)
 
     def _decl_FunctionDecl(self, decl: ast.FunctionDecl) -> None:
+        if decl.body is not None and decl.type_params:
+            self.keep_generic(decl)
         self.declare(decl)
         self.scopes.append({})
         try:
             function = self.signature(decl, "extern" if decl.body is None else "function")
-            if decl.body is not None:
-                if decl.type_params:
-                    raise self.diagnostics.unsupported("generic functions", decl.name_span)
+            if decl.body is not None and not decl.type_params:
                 self.context, self.return_type = "function", function.result
                 self.block(decl.body)
                 self._returns(decl, function)
@@ -105,22 +105,22 @@ class Checker(StatementChecker):
         self.declare(decl)
 
     def _decl_ControlDecl(self, decl: ast.ControlDecl) -> None:
+        generic = decl.body is not None and bool(decl.type_params)
+        if generic:
+            self.keep_generic(decl)
         self.scopes.append({})
         variables = self.type_vars(decl.type_params)
         params = self.parameters(decl.params)
         ctor = self.parameters(decl.ctor_params, directions=False)
         decl.type = t.BlockType(decl.name, "control", variables, params, ctor, decl, decl.body is not None)
-        if decl.body is not None and decl.type_params:
-            self.scopes.pop()
-            raise self.diagnostics.unsupported("generic controls", decl.name_span)
-        self.context = "control"
-        self.scopes.append({})
-        for item in decl.locals:
-            self.recover(self._control_local, item)
-        if decl.body is not None:
+        if decl.body is not None and not generic:
+            self.context = "control"
+            self.scopes.append({})
+            for item in decl.locals:
+                self.recover(self._control_local, item)
             self.block(decl.body)
-        self.scopes.pop()
-        self.context = ""
+            self.scopes.pop()
+            self.context = ""
         self.scopes.pop()
         self.declare(decl)
 
@@ -261,15 +261,15 @@ class Checker(StatementChecker):
     # parsers
 
     def _decl_ParserDecl(self, decl: ast.ParserDecl) -> None:
+        generic = decl.states is not None and bool(decl.type_params)
+        if generic:
+            self.keep_generic(decl)
         self.scopes.append({})
         variables = self.type_vars(decl.type_params)
         params = self.parameters(decl.params)
         ctor = self.parameters(decl.ctor_params, directions=False)
         decl.type = t.BlockType(decl.name, "parser", variables, params, ctor, decl, decl.states is not None)
-        if decl.states is not None and decl.type_params:
-            self.scopes.pop()
-            raise self.diagnostics.unsupported("generic parsers", decl.name_span)
-        if decl.states is not None:
+        if decl.states is not None and not generic:
             self.context = "parser"
             self.scopes.append({})
             self._parser_body(decl, decl.states)

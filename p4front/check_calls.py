@@ -88,8 +88,8 @@ class CallChecker(ExpressionChecker):
             return
         if isinstance(have, t.MetaType):  # `Control.apply(...)`
             have = have.type
-        if isinstance(have, t.SpecialisedBlock) and name == "apply":
-            raise self.diagnostics.unsupported("generic parsers and controls", call.span)
+        if isinstance(have, t.SpecialisedBlock) and isinstance(have.block, t.BlockType) and have.block.has_body:
+            have = self._specialised_block(have.block, have.args, call.span)
         if isinstance(have, t.ExternRef):
             self._method_call(call, func, have, type_args)
         elif isinstance(have, t.TableType) and name == "apply":
@@ -187,6 +187,14 @@ class CallChecker(ExpressionChecker):
         call.type = t.substitute(function.result, bindings)
         if isinstance(call.type, TypeVar) and call.type in function.type_params:
             raise self.fail(f"{function.name}: cannot infer type parameter {call.type}", call.span)
+        if kind == "function" and function.type_params:
+            missing = [variable.name for variable in function.type_params if variable not in bindings]
+            if missing:
+                raise self.fail(f"{function.name}: cannot infer type parameter {missing[0]}", call.span)
+            chosen = tuple(bindings[variable] for variable in function.type_params)
+            target.decl = self.specialise(function.decl, chosen, call.span)
+            target.function = target.decl.type
+            target.params = target.decl.type.params
         if function.name == "static_assert" and kind == "extern":
             self._static_assert(call, target)
 
@@ -328,8 +336,10 @@ class CallChecker(ExpressionChecker):
             return self._package_instance(of.block, args, span, bindings)
         if isinstance(of, t.PackageType):
             return self._package_instance(of, args, span, {})
-        if isinstance(of, t.SpecialisedBlock) or (isinstance(of, t.BlockType) and of.type_params and of.has_body):
-            raise self.diagnostics.unsupported("generic parsers and controls", span)
+        if isinstance(of, t.SpecialisedBlock) and isinstance(of.block, t.BlockType) and of.block.has_body:
+            of = self._specialised_block(of.block, of.args, span)
+        elif isinstance(of, t.BlockType) and of.type_params and of.has_body:
+            of = self._specialised_block(of, type_args, span)
         if isinstance(of, t.BlockType):
             if not of.has_body:
                 raise self.fail(f"{of.name} is only a type and cannot be instantiated", span)
@@ -337,6 +347,15 @@ class CallChecker(ExpressionChecker):
             target.args = self.bind(of.ctor_params, args, of.name, span, {})
             return target, of
         raise self.fail(f"'{of}' cannot be instantiated", span)
+
+    def _specialised_block(self, block: t.BlockType, args: tuple[Type, ...], span: Span) -> t.BlockType:
+        made = self.specialise(block.decl, args, span)
+        assert isinstance(made.type, t.BlockType)
+        return made.type
+
+    def specialise(self, decl: Any, args: tuple[Type, ...], span: Span) -> Any:
+        """A generic declaration with types for its parameters; implemented with the generics."""
+        raise NotImplementedError
 
     def _extern_instance(self, of: t.ExternRef, args: list[ast.Argument], span: Span) -> tuple[Target, Type]:
         constructors = [m for m in of.extern.methods if m.kind == "constructor"]

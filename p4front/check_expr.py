@@ -80,8 +80,33 @@ class ExpressionChecker(TypeChecker):
             expr.type = to
             return expr
         if have == t.DOTS:
-            raise self.diagnostics.unsupported("default initialisers '...'", expr.span)
+            return self.default_value(to, expr.span)
         return None
+
+    def default_value(self, of: Type, span: Span) -> ast.Expr:
+        """What `...` stands for: 0, false, the first of an enum, an invalid header, structures of these."""
+        base = t.representation(of)
+        result: ast.Expr
+        if isinstance(base, t.BitType) or base == t.BOOL:
+            return literal(0, of, span)
+        if base == t.ERROR or isinstance(base, t.EnumType):
+            name = next(iter(base.members), "") if isinstance(base, t.EnumType) else "NoError"
+            type_name = ast.TypeName(span, ast.DontCareType(span))
+            type_name.type = t.MetaType(of)
+            result = ast.Member(span, type_name, name)
+        elif t.is_header(of) or t.is_union(of):
+            result = ast.Invalid(span)
+        elif isinstance(of, t.StructType):
+            result = ast.StructExpr(span, [(name, self.default_value(f.type, span)) for name, f in of.fields.items()])
+        elif isinstance(of, t.TupleType):
+            result = ast.ListExpr(span, [self.default_value(item, span) for item in of.items])
+        elif isinstance(of, t.StackType):
+            count = of.size if t.is_array(of) else 0
+            result = ast.ListExpr(span, [self.default_value(of.element, span) for _ in range(count)])
+        else:
+            raise self.fail(f"'{of}' has no default value", span)
+        result.type = of
+        return result
 
     def _sized(self, expr: ast.Expr, to: Type) -> ast.Expr:
         """An `int` expression with the width of its context."""
@@ -115,6 +140,9 @@ class ExpressionChecker(TypeChecker):
         if isinstance(to, t.StructType) and to.kind == "header_union":
             return None
         if isinstance(expr, ast.ListExpr):
+            if expr.items and isinstance(expr.items[-1], ast.Dots) and len(expr.items) <= len(targets) + 1:
+                dots = expr.items.pop()
+                expr.items += [self.default_value(target, dots.span) for target in targets[len(expr.items) :]]
             if len(expr.items) != len(targets):
                 raise self.fail(f"{len(targets)} values expected for '{to}', {len(expr.items)} given", expr.span)
             expr.items = [self.convert(item, target) for item, target in zip(expr.items, targets, strict=True)]
@@ -128,15 +156,18 @@ class ExpressionChecker(TypeChecker):
         if not isinstance(expr, ast.StructExpr):
             return None
         given = dict(expr.fields)
+        dots = given.pop("...", None)
+        if dots is not None:
+            expr.fields = [(name, value) for name, value in expr.fields if name != "..."]
         for name, value in expr.fields:
-            if name == "...":
-                raise self.diagnostics.unsupported("default initialisers '...'", value.span)
             if name not in to.fields:
                 raise self.fail(f"'{to}' has no field {name!r}", value.span)
         if len(given) != len(expr.fields):
             raise self.fail("a field is given twice", expr.span)
         missing = [name for name in to.fields if name not in given]
-        if missing:
+        if dots is not None:
+            expr.fields += [(name, self.default_value(to.fields[name].type, dots.span)) for name in missing]
+        elif missing:
             raise self.fail(f"no value for field {missing[0]!r} of '{to}'", expr.span)
         expr.fields = [(name, self.convert(value, to.fields[name].type)) for name, value in expr.fields]
         expr.type = to

@@ -43,15 +43,16 @@ class _Unused:
             self.statement(item.body)
         elif isinstance(item, ast.FunctionDecl) and item.body is not None:
             self.check(item)
-            self.statement(item.body)
+            if not item.type_params:  # else only its specialised copies are checked
+                self.statement(item.body)
         elif isinstance(item, ast.ControlDecl):
             self.check(item, "control " if item.body is not None else "")
-            if item.body is not None:
+            if item.body is not None and not item.type_params:
                 self.declarations(item.locals)
                 self.statement(item.body)
         elif isinstance(item, ast.ParserDecl):
             self.check(item, "parser " if item.states is not None else "")
-            if item.states is not None:
+            if item.states is not None and not item.type_params:
                 self.declarations(item.locals)
                 for state in item.states:
                     self.statements(state.body)
