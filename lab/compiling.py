@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import p4front
 from lab.errors import MissingFeatureError, PlaitError, UsageError
 
 _P4C = "p4c-bm2-ss"
+
+# What a program is told of its target: BMv2 cannot bind registers to its queues, see p4src/include/live_state.p4.
+DEFINES: dict[str, tuple[str, ...]] = {"plait": (), "bmv2": ("PLAIT_FEEDBACK",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,13 @@ def compile_text(source: Path, target: str) -> CompiledText:
 
     p4front.CompileError or PlaitError carries the compiler's own messages.
     """
-    return compile_with(source, "p4c" if target == "bmv2" else "p4front")
+    return compile_with(source, "p4c" if target == "bmv2" else "p4front", DEFINES[target])
 
 
-def compile_with(source: Path, compiler: str) -> CompiledText:
-    """As `compile_text`, by one of COMPILERS."""
+def compile_with(source: Path, compiler: str, defines: Sequence[str] = ()) -> CompiledText:
+    """As `compile_text`, by one of COMPILERS, with macros defined."""
     started = time.monotonic()
-    p4info, json = COMPILERS[compiler](source)
+    p4info, json = COMPILERS[compiler](source, defines)
     return CompiledText(source.stem, p4info, json, time.monotonic() - started)
 
 
@@ -63,15 +67,16 @@ def compile_program(source: Path, target: str, folder: Path) -> CompiledProgram:
     return compile_text(source, target).write(folder)
 
 
-def _by_p4front(source: Path) -> tuple[str, str]:
-    compiled = p4front.compile_file(source)
+def _by_p4front(source: Path, defines: Sequence[str]) -> tuple[str, str]:
+    compiled = p4front.compile_file(source, defines=defines)
     return compiled.p4info_text, compiled.json_text
 
 
-def _by_p4c(source: Path) -> tuple[str, str]:
+def _by_p4c(source: Path, defines: Sequence[str]) -> tuple[str, str]:
     with tempfile.TemporaryDirectory(prefix="plait-p4c-") as folder:
         p4info, json = Path(folder, "out.p4info.txtpb"), Path(folder, "out.json")
-        command = [_P4C, "--p4v", "16", "--p4runtime-files", str(p4info), "-o", str(json), str(source)]
+        command = [_P4C, "--p4v", "16", *(f"-D{each}" for each in defines)]
+        command += ["--p4runtime-files", str(p4info), "-o", str(json), str(source)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise PlaitError(f"{_P4C} refused {source}:\n{result.stderr.rstrip()}")
