@@ -20,8 +20,11 @@ ffi: Any = _engine.ffi
 lib: Any = _engine.lib
 
 
+_ERROR = ffi.typeof("struct plait_error *")
+
+
 def new_error() -> Any:
-    return ffi.new("struct plait_error *")
+    return ffi.new(_ERROR)
 
 
 def failure(error: Any) -> Exception:

@@ -17,6 +17,9 @@ Replica = tuple[int, int]
 """(port, replica instance)"""
 
 _TARGET_KINDS = {"action": lib.PLAIT_TARGET_ACTION, "member": lib.PLAIT_TARGET_MEMBER, "group": lib.PLAIT_TARGET_GROUP}
+_MATCH_SPEC, _TARGET = ffi.typeof("struct plait_match_spec *"), ffi.typeof("struct plait_target *")
+_HANDLE, _NULL = ffi.typeof("uint64_t *"), ffi.NULL
+_MAX_INDEX = (1 << 32) - 1
 _RATE_BITS = 64
 _CELLS_AT_ONCE = 256
 
@@ -28,11 +31,12 @@ def _target(target: Target) -> tuple[Any, Any]:
         raise ValueError(
             f"target {target!r}: one of ('action', index, params), ('member', handle), ('group', handle) is expected"
         )
-    params = ffi.from_buffer(target[2]) if kind == "action" else ffi.NULL
+    params = ffi.from_buffer(target[2]) if kind == "action" else _NULL
     length = len(target[2]) if kind == "action" else 0
-    struct = ffi.new(
-        "struct plait_target *", (_TARGET_KINDS[kind], unsigned(f"{kind} index", target[1]), params, length)
-    )
+    index = target[1]
+    if index.__class__ is not int or not 0 <= index <= _MAX_INDEX:
+        unsigned(f"{kind} index", index)  # says what is wrong
+    struct = ffi.new(_TARGET, (_TARGET_KINDS[kind], index, params, length))
     return struct, params
 
 
@@ -59,22 +63,14 @@ class Control:
             raise ValueError(f"priority: {priority} does not fit into 32 bits")
         if prefix_len is not None and not 0 <= prefix_len < 1 << 31:
             raise ValueError(f"prefix_len: {prefix_len} is out of range")
-        strings = [ffi.NULL if s is None else ffi.from_buffer(s) for s in (key, mask, range_high)]
-        spec = ffi.new(
-            "struct plait_match_spec *",
-            {
-                "key": strings[0],
-                "key_length": len(key),
-                "mask": strings[1],
-                "mask_length": len(mask or b""),
-                "high": strings[2],
-                "high_length": len(range_high or b""),
-                "prefix_length": -1 if prefix_len is None else prefix_len,
-                "priority": priority,
-            },
-        )
+        strings = [_NULL if s is None else ffi.from_buffer(s) for s in (key, mask, range_high)]
+        lengths = len(key), len(mask or b""), len(range_high or b"")
+        prefix = -1 if prefix_len is None else prefix_len
+        # In the order of the struct: a dictionary would take longer than the insertion.
+        values = (strings[0], lengths[0], strings[1], lengths[1], strings[2], lengths[2], prefix, priority)
+        spec = ffi.new(_MATCH_SPEC, values)
         struct, _alive = _target(target)
-        handle, error = ffi.new("uint64_t *"), new_error()
+        handle, error = ffi.new(_HANDLE), new_error()
         check(
             lib.plait_control_entry_insert(self._handle(), unsigned("table", table), spec, struct, handle, error), error
         )

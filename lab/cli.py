@@ -205,6 +205,15 @@ def bench_switch(
     print(json.dumps(result) if as_json else measurement.explain(result))
 
 
+@bench.command("control")
+def bench_control(as_json: JsonOption = False) -> None:
+    """Table inserts, pipeline pushes and a fabric of 80 switches, over P4Runtime."""
+    from lab import bench_control as measurement
+
+    result = measurement.run(talk)
+    print(json.dumps(result) if as_json else measurement.explain(result))
+
+
 @bench.command("nic")
 def bench_nic(as_json: JsonOption = False) -> None:
     """Nanoseconds a packet of the XDP program, against an empty one."""

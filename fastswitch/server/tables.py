@@ -25,7 +25,7 @@ from fastswitch.server.schema import DirectResource, Table
 
 EntryKey = tuple[bytes, bytes | None, int | None, bytes | None, int]
 
-_VOLATILE = ("counter_data", "meter_config", "meter_counter_data", "time_since_last_hit")
+_DIRECT = ("counter_data", "meter_config", "meter_counter_data")
 
 
 class Entry:
@@ -88,7 +88,7 @@ class TableState:
             already_exists(f"table '{schema.name}' already has this entry")
         if not request.HasField("action"):
             invalid_argument(f"an entry of '{schema.name}' needs an action")
-        self._check_extras(request)
+        direct = self._check_extras(request)
         target, reference = self._target(request.action)
         try:
             handle = self._engine_insert(key, target)
@@ -96,11 +96,12 @@ class TableState:
             if reference is not None and self._profile is not None:
                 self._profile.release(reference)
             raise
-        entry = Entry(_stored(request), handle, reference)
+        entry = Entry(_stored(request, direct), handle, reference)
         if schema.idle_timeout:
             entry.inserted_ns = entry.reported_ns = int(self._engine.fabric.now_ns)
         self.entries[key] = entry
-        self._write_direct(entry, request, inserted=True)
+        if direct:
+            self._write_direct(entry, request, inserted=True)
 
     def modify(self, request: p4r.TableEntry) -> None:
         """MODIFY of an entry, or of the default entry."""
@@ -112,13 +113,13 @@ class TableState:
         if request.HasField("action"):
             if entry.is_const:
                 permission_denied(f"table '{self.schema.name}' is constant: the actions of its entries are fixed")
-            self._check_extras(request)
+            direct = self._check_extras(request)
             target, reference = self._target(request.action)
             if self._index >= 0:
                 self._engine.entry_modify(self._index, entry.handle, target)
             self._release(entry)
             entry.reference = reference
-            entry.message = _stored(request)
+            entry.message = _stored(request, direct)
         else:
             self._check_extras(request)
         self._write_direct(entry, request, inserted=False)
@@ -263,8 +264,8 @@ class TableState:
             self._profile.release(entry.reference)
         entry.reference = None
 
-    def _check_extras(self, request: p4r.TableEntry) -> None:
-        """Fields besides key and action."""
+    def _check_extras(self, request: p4r.TableEntry) -> bool:
+        """Fields besides key and action; whether there are any of direct resources."""
         schema = self.schema
         if request.is_const:
             invalid_argument("is_const is set by the server only")
@@ -274,19 +275,24 @@ class TableState:
             invalid_argument(f"idle timeout {request.idle_timeout_ns} ns is negative")
         if request.HasField("time_since_last_hit"):
             invalid_argument("time_since_last_hit is set by the server only")
+        direct = False
         if request.HasField("meter_counter_data"):
+            direct = True
             if self._direct_meter is None:
                 invalid_argument(f"table '{schema.name}' has no direct meter")
             check_color_reset(request.meter_counter_data)
         if request.HasField("counter_data"):
+            direct = True
             if not schema.direct_counter:
                 invalid_argument(f"table '{schema.name}' has no direct counter")
             if request.counter_data.byte_count < 0 or request.counter_data.packet_count < 0:
                 invalid_argument("counters are not negative")
         if request.HasField("meter_config"):
+            direct = True
             if self._direct_meter is None:
                 invalid_argument(f"table '{schema.name}' has no direct meter")
             check_meter_config(request.meter_config, self._direct_meter.meter_type)
+        return direct
 
     def _write_direct(self, entry: Entry, request: p4r.TableEntry, *, inserted: bool) -> None:
         if request.HasField("counter_data"):
@@ -307,7 +313,7 @@ class TableState:
             invalid_argument("default entries have no idle timeout")
         if self._profile is not None:
             permission_denied(f"table '{schema.name}' has an action profile: its default action is fixed")
-        self._check_extras(request)
+        direct = self._check_extras(request)
         if not request.HasField("action"):
             if schema.has_const_default:
                 if not (request.HasField("counter_data") or request.HasField("meter_config")):
@@ -326,7 +332,7 @@ class TableState:
         params = use.action.encode(call)
         if self._index >= 0:
             self._engine.default_set(self._index, ("action", use.index, params))
-        self.default.message = _stored(request)
+        self.default.message = _stored(request, direct)
         self._write_direct(self.default, request, inserted=False)
 
     def _reset_engine_default(self) -> None:
@@ -442,12 +448,12 @@ class TableState:
         return max(0, int(self._engine.fabric.now_ns) - self.idle_since(entry))
 
 
-def _stored(request: p4r.TableEntry) -> p4r.TableEntry:
-    """A copy without what is not part of the entry itself."""
+def _stored(request: p4r.TableEntry, direct: bool) -> p4r.TableEntry:
+    """A copy without what is not part of the entry itself, which there is if `direct`."""
     message = p4r.TableEntry()
     message.CopyFrom(request)
-    for name in _VOLATILE:
-        if message.HasField(name):  # type: ignore[arg-type]
+    if direct:
+        for name in _DIRECT:
             message.ClearField(name)  # type: ignore[arg-type]
     return message
 
