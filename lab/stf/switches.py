@@ -3,6 +3,7 @@
 All sockets are Unix sockets in a folder of the process's own, but for BMv2's Thrift server, which wants a TCP port.
 """
 
+import os
 import shutil
 import socket
 import subprocess
@@ -16,10 +17,11 @@ from types import TracebackType
 from lab.errors import MissingFeatureError, UsageError
 from lab.stf.device import Device, SwitchError
 from mininet_topos.fabric import long_options
+from mininet_topos.system import Child, end_children, start_child
 
 _BMV2 = "simple_switch_grpc"
 _DEVICE_ID = 1
-_END_S = 10.0
+_DYING_S = 2.0  # between closed connections and an exit code
 
 
 def _plait(common: list[str], folder: Path) -> list[str]:
@@ -32,7 +34,8 @@ def _bmv2(common: list[str], folder: Path) -> list[str]:
         thrift = probe.getsockname()[1]
     own = {"--thrift-port": str(thrift), "--notifications-addr": f"ipc://{folder}/notifications"}
     known = long_options([_BMV2])
-    return [_BMV2, *(word for option, value in own.items() if option in known for word in (option, value)), *common]
+    options = [word for option, value in own.items() if option in known for word in (option, value)]
+    return ["setpriv", "--pdeathsig", "TERM", _BMV2, *options, *common]
 
 
 _COMMANDS: dict[str, Callable[[list[str], Path], list[str]]] = {"plait": _plait, "bmv2": _bmv2}
@@ -54,7 +57,7 @@ class TestSwitch:
     def __init__(self, target: str) -> None:
         self._target = target
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._device: Device | None = None
 
     def device(self) -> Device:
@@ -70,8 +73,8 @@ class TestSwitch:
         if self._process is None:
             return ""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_S if wait else 0)
-        code = self._process.returncode
+            self._process.wait(_DYING_S if wait else 0)
+        code = self._process.poll()
         if code is None:
             return ""
         said = (self._log().read_text(errors="replace").strip().splitlines() or [""])[-1]
@@ -84,12 +87,7 @@ class TestSwitch:
             self._device.close()
             self._device = None
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            end_children([self._process])
             self._process = None
         if self._folder is not None:
             self._folder.cleanup()
@@ -102,8 +100,7 @@ class TestSwitch:
         common = ["--no-p4", "--device-id", str(_DEVICE_ID), "--"]
         common += ["--grpc-server-addr", p4runtime, "--dp-grpc-server-addr", dataplane]
         command = _COMMANDS[self._target](common, folder)
-        with self._log().open("wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)
+        self._process = start_child(command, self._log(), os.environ)
         self._device = Device(p4runtime, dataplane, _DEVICE_ID)
         try:
             self._device.connect(self._is_alive)
