@@ -16,8 +16,8 @@ from fuzz.packets import document, sources
 from fuzz.pipelines import RECORD_BYTES, compiled, populate, run_frames
 from fuzz.target import Fault, Target
 
-_DOCUMENTS = 25
-_COMPILED = 2
+_DOCUMENTS = 60
+_COMPILED = 1
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from typing import Any
 
@@ -32,7 +33,16 @@ class Mutator:
         self._paths = list(_paths(document))
 
     def mutated(self, rng: random.Random) -> Any:
-        """A copy with a few changes, most often one."""
+        """A copy with a few changes, most often one; never nested deeper than `json` can write."""
+        while True:
+            try:
+                made = self._changed(rng)
+                json.dumps(made)
+            except RecursionError:
+                continue
+            return made
+
+    def _changed(self, rng: random.Random) -> Any:
         made = copy.deepcopy(self._document)
         for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
             path = rng.choice(self._paths)

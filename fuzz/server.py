@@ -25,7 +25,7 @@ _METHODS = ("Write", "Read", "SetForwardingPipelineConfig", "GetForwardingPipeli
 _REQUESTS = 120
 _PUSHES = 3
 _PATIENCE = 60.0  # seconds for an answer
-_ELECTION = 1000
+_ELECTION = (1 << 128) - 1  # so that no mutation takes the primary its place
 # What the specification and the server's own documentation have an RPC fail with. UNKNOWN comes with details.
 _DOCUMENTED = {
     *("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "FAILED_PRECONDITION"),
@@ -107,7 +107,7 @@ class _Session:
     def push_valid(self) -> None:
         answer = self._call("SetForwardingPipelineConfig", self._config().SerializeToString())
         if answer is not None:
-            raise Fault(f"a valid config is refused: {answer}")
+            raise Fault(f"a valid config is refused: {answer}; the primary's stream: {self._stream.status()}")
 
     def request(self, number: int) -> None:
         """One request, most often one that is nearly right."""
@@ -174,7 +174,7 @@ class _Session:
         rng = self._rng
         stream = _Stream(self._channel)
         if rng.random() < 0.7:
-            stream.arbitrate(rng.randrange(1, _ELECTION))
+            stream.arbitrate(rng.randrange(1, 1000))
         stream.send(data)
         stream.end()
 
@@ -250,6 +250,10 @@ class _Stream:
             yield from self._call
         except grpc.RpcError as error:
             check_answer("StreamChannel", b"", error)
+
+    def status(self) -> str:
+        """How it ended, if it has."""
+        return "open" if self._call.is_active() else f"{self._call.code()}: {self._call.details()}"
 
     def end(self) -> None:
         """No more requests; takes what is left of the answers."""
