@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from fastswitch.server import dataplane_proto as proto
 from fastswitch.server.service import bind
@@ -131,6 +132,8 @@ class DataplaneServer:
                     await stream.room()
             except _Refused as error:
                 refused = error
+            except DecodeError as error:
+                refused = _Refused(_Code.INVALID_ARGUMENT, str(error))
             finally:
                 # Also for a client that cancels: what it left must not reach the next one.
                 self._release = asyncio.create_task(self._drain_and_release())

@@ -239,6 +239,18 @@ async def test_a_message_that_gRPC_refuses(port):
     assert len(await port.send(port.request(0, packet_to(3)))) == 1
 
 
+@pytest.mark.parametrize("garbage", [b"\xff" * 40, b"\x22\x7f", b"\x08" + b"\xff" * 11, b"\0"])
+async def test_a_message_that_is_none(daemon, port, garbage):
+    async with grpc.aio.insecure_channel(daemon[1]) as channel:
+        stream = channel.stream_stream(proto.PACKET_STREAM)(timeout=SECONDS)
+        await stream.write(garbage)
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, "Error parsing message with type 'p4.bm.PacketStreamRequest'"):
+            await stream.read()
+    while not await is_free(port):
+        pass
+    assert len(await port.send(port.request(0, packet_to(3)))) == 1
+
+
 async def test_a_new_program_ends_what_waited(daemon, program, port):
     with Client(daemon[2]) as control:
         control.queue_set("s7", 4, rate_bps=8_000)  # a second a packet
@@ -363,7 +375,7 @@ def test_an_address_that_is_taken(capsys):
     assert f"cannot listen on {address}: Address already in use" in capsys.readouterr().err
 
 
-async def test_interfaces_are_ignored_with_a_note(tmp_path, program):
+async def test_interfaces_are_ignored_with_a_note_and_an_open_stream_does_not_hold_up_the_end(tmp_path, program):
     addresses = [f"unix:{tmp_path}/{name}" for name in ("p4runtime", "dataplane")]
     options = ["--grpc-server-addr", addresses[0], "--dp-grpc-server-addr", addresses[1]]
     json = tmp_path / "program.json"
@@ -373,6 +385,9 @@ async def test_interfaces_are_ignored_with_a_note(tmp_path, program):
     async with grpc.aio.insecure_channel(addresses[1]) as channel:
         port = TestPort(channel, 0)
         assert await port.send(port.request(1, packet_to(2), 9)) == [(2, packet_to(2), 9)]
-    code, said = end(process)
-    assert code == 0
+        stream = port.open()
+        await stream.write(port.request(1, packet_to(2), 10))
+        assert (await stream.read()).id == 10
+        code, said = await asyncio.to_thread(end, process)
+    assert code == 0 and "Traceback" not in said, said
     assert "--interface is ignored: packets come and go through --dp-grpc-server-addr" in said
