@@ -264,4 +264,9 @@ def _tls(arguments: argparse.Namespace) -> Tls | None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
     except (OSError, ValueError):  # gRPC would only log what is wrong
         raise UsageError(f"{cert} holds no certificate that fits the key {key}") from None
+    if arguments.grpc_server_cacert is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(arguments.grpc_server_cacert)
+        except (OSError, ValueError):
+            raise UsageError(f"{arguments.grpc_server_cacert} holds no certificate of an authority") from None
     return Tls(cert, key, arguments.grpc_server_cacert, arguments.grpc_server_with_client_auth)
