@@ -178,7 +178,7 @@ class Checker(GenericChecker):
         value = self.expr(item.value)
         if item.name in ("size", "counters", "meters", "implementation", "support_timeout"):
             item.value = value
-            if item.name == "size":
+            if item.name == "size" and not _is_constructor_parameter(value):
                 self.int_constant(value, "the size of a table")
         else:
             item.value = value
@@ -333,7 +333,7 @@ class Checker(GenericChecker):
             base = t.representation(expr.type)
             if expr.type == t.INT:
                 raise self.fail("select needs an expression with a width", expr.span)
-            aggregate = isinstance(base, t.EnumType | t.StructType | t.TupleType)
+            aggregate = isinstance(base, t.EnumType | t.StructType | t.TupleType | t.ListType)
             if not (aggregate or isinstance(base, t.BitType) or base in (*_SELECTABLE, t.UNKNOWN)):
                 raise self.fail(f"select on '{expr.type}' is not possible", expr.span)
         for case in select.cases:
@@ -359,6 +359,12 @@ class Checker(GenericChecker):
 
 def _parameter(param: ast.Param) -> t.Parameter:
     return t.Parameter(param.name, param.direction, param.type, param.default, param)
+
+
+def _is_constructor_parameter(value: ast.Expr) -> bool:
+    """A value that is known when the control is instantiated."""
+    inner = value.expr if isinstance(value, ast.Cast) else value
+    return isinstance(inner, ast.Name) and isinstance(inner.decl, ast.Param) and not inner.decl.direction
 
 
 def _always_returns(stmt: ast.Stmt | ast.Decl | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from p4front import consteval
 from p4front import syntax as ast
 from p4front.diagnostics import Abort, Diagnostics, Span
-from p4front.p4types import BOOL, EnumType, StackType, Type, representation
+from p4front.p4types import BOOL, EnumType, StackType, StructType, Type, representation
 
 MAX_WIDTH = 1 << 16
 
@@ -98,15 +98,24 @@ class CheckerBase:
             base = expr.type
             if isinstance(base, EnumType) and base.base is not None and _names_type(expr.expr):
                 return base.members.get(expr.name)
+            if isinstance(base, EnumType) and _names_type(expr.expr):
+                return f"{base.name}.{expr.name}"
+            part = self._part(expr.expr, expr.name)
+            if part is not None:
+                return self._constant(part)
             if expr.name == "size" and isinstance(expr.expr.type, StackType):
                 return expr.expr.type.size
             return None
+        if isinstance(expr, ast.Index):
+            position = self._constant(expr.index)
+            part = self._part(expr.expr, position)
+            return None if part is None else self._constant(part)
         if isinstance(expr, ast.Cast):
             value = self._constant(expr.expr)
-            return None if value is None else consteval.cast(value, expr.type)
+            return None if value is None or isinstance(value, str) else consteval.cast(value, expr.type)
         if isinstance(expr, ast.Unary):
             value = self._constant(expr.expr)
-            return None if value is None else consteval.fold_unary(expr.op, value, expr.type)
+            return None if value is None or isinstance(value, str) else consteval.fold_unary(expr.op, value, expr.type)
         if isinstance(expr, ast.Binary):
             left, right = self._constant(expr.left), self._constant(expr.right)
             if left is None or right is None:
@@ -114,8 +123,11 @@ class CheckerBase:
             if expr.op == "++":
                 if isinstance(left, str) and isinstance(right, str):
                     return left + right
-                assert isinstance(left, int) and isinstance(right, int)
+                if isinstance(left, str) or isinstance(right, str):
+                    return None
                 return consteval.concat(left, expr.left.type, right, expr.right.type, expr.type)
+            if (isinstance(left, str) or isinstance(right, str)) and expr.op not in ("==", "!="):
+                return None
             return consteval.fold_binary(expr.op, left, right, expr.left.type, expr.type)
         if isinstance(expr, ast.Ternary):
             cond = self._constant(expr.cond)
@@ -131,6 +143,26 @@ class CheckerBase:
         if isinstance(expr, ast.Call) and expr.target is not None:
             return expr.target.constant
         return None
+
+    def _part(self, of: ast.Expr, which: object) -> ast.Expr | None:
+        """The initialiser of a constant structure's field or of a constant tuple's element, or None."""
+        whole = self._initialiser(of)
+        if isinstance(whole, ast.StructExpr):
+            return dict(whole.fields).get(which)  # type: ignore[call-overload, no-any-return]
+        if not isinstance(whole, ast.ListExpr):
+            return None
+        if isinstance(whole.type, StructType) and which in whole.type.fields:
+            return whole.items[list(whole.type.fields).index(str(which))]
+        return whole.items[which] if isinstance(which, int) and 0 <= which < len(whole.items) else None
+
+    def _initialiser(self, expr: ast.Expr) -> ast.Expr | None:
+        if isinstance(expr, ast.Name) and isinstance(expr.decl, ast.ConstDecl):
+            return self._initialiser(expr.decl.value)
+        if isinstance(expr, ast.Member):
+            return self._initialiser(self._part(expr.expr, expr.name) or expr.expr)
+        if isinstance(expr, ast.Cast):
+            return self._initialiser(expr.expr)
+        return expr
 
     def width(self, expr: ast.Expr, span: Span) -> int:
         """A type's width."""

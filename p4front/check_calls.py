@@ -314,7 +314,9 @@ class CallChecker(ExpressionChecker):
             if mine.direction != theirs.direction:
                 wants = theirs.direction or "no direction"
                 raise self.fail(f"{have.name}: {mine.name} must have {wants} to be a '{block.name}'", expr.span)
-            if not isinstance(wanted, TypeVar) and wanted != mine.type and t.UNKNOWN not in (wanted, mine.type):
+            if isinstance(wanted, TypeVar) or {wanted, mine.type} & {t.UNKNOWN, t.DONT_CARE}:
+                continue
+            if wanted != mine.type:
                 raise self.fail(f"{have.name}: {mine.name} must have type '{wanted}', not '{mine.type}'", expr.span)
 
     # constructors
@@ -361,7 +363,9 @@ class CallChecker(ExpressionChecker):
         constructors = [m for m in of.extern.methods if m.kind == "constructor"]
         if not constructors:
             raise self.fail(f"{of} has no constructor", span)
+        names = {arg.name for arg in args if arg.name is not None}
         fitting = [m for m in constructors if len(m.params) == len(args)] or constructors
+        fitting = [m for m in fitting if names <= {param.name for param in m.params}] or fitting
         bindings: dict[TypeVar, Type] = dict(zip(of.extern.params, of.args, strict=False))
         target = Target("constructor", of.extern.name, fitting[0].params, decl=of.extern.decl)
         target.args = self.bind(fitting[0].params, args, str(of), span, bindings)

@@ -60,6 +60,9 @@ class ExpressionChecker(TypeChecker):
     def _implicit(self, expr: ast.Expr, have: Type, to: Type) -> ast.Expr | None:
         if have == t.INT and isinstance(to, t.BitType):
             return self._sized(expr, to)
+        if isinstance(have, t.BitType) and to == t.INT:
+            known = self.constant(expr)
+            return None if known is None else literal(known, t.INT, expr.span)
         if have == t.INT and isinstance(to, t.NewType) and isinstance(t.representation(to), t.BitType):
             return self._sized(expr, to)
         if isinstance(have, t.EnumType) and have.base is not None:
@@ -75,6 +78,13 @@ class ExpressionChecker(TypeChecker):
                 return None
             expr.items = [self.convert(item, to.element) for item in expr.items]
             expr.type = to
+            return expr
+        if isinstance(expr, ast.Ternary) and isinstance(have, t.ListType | t.RecordType):
+            then = self._implicit(expr.then, have, to)
+            otherwise = self._implicit(expr.otherwise, expr.otherwise.type, to)
+            if then is None or otherwise is None:
+                return None
+            expr.then, expr.otherwise, expr.type = then, otherwise, to
             return expr
         if have == t.INVALID and (t.is_header(to) or t.is_union(to)):
             expr.type = to
@@ -281,7 +291,7 @@ class ExpressionChecker(TypeChecker):
         if not (index == t.INT or isinstance(t.representation(index), t.BitType) or index == t.UNKNOWN):
             raise self.fail(f"an index must be a number, not '{index}'", expr.index.span)
         value = self.constant(expr.index)
-        if isinstance(have, t.TupleType):
+        if isinstance(have, t.TupleType | t.ListType):
             if not isinstance(value, int) or not 0 <= value < len(have.items):
                 raise self.fail(f"the index of a tuple must be a constant below {len(have.items)}", expr.index.span)
             expr.type = have.items[value]
@@ -380,7 +390,7 @@ class ExpressionChecker(TypeChecker):
 
     def _shift(self, expr: ast.Binary, left: ast.Expr, right: ast.Expr) -> None:
         amount = self.constant(right)
-        if isinstance(right.type, t.BitType) and right.type.signed:
+        if isinstance(right.type, t.BitType) and right.type.signed and amount is None:
             raise self.fail("a shift amount must be unsigned", right.span)
         self._numeric(left.type, expr.op, expr.span)
         self._numeric(right.type, expr.op, expr.span)

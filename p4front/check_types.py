@@ -196,7 +196,7 @@ class TypeChecker(CheckerBase):
                 self.error(f"{param.name}: a constructor parameter has no direction", param.span)
             if param.default is not None:
                 default = self.recover(self.expr, param.default)
-                if default is not None:
+                if default is not None and not isinstance(param.type, t.BlockType | t.SpecialisedBlock | t.PackageType):
                     param.default = self.recover(self.convert, default, param.type) or default
             self.declare(param)
             found.append(t.Parameter(param.name, param.direction, param.type, param.default, param))

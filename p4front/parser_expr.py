@@ -245,6 +245,9 @@ class ExpressionParser(ParserBase):
     def braces(self) -> ast.Expr:
         """A list, a structure initialiser, or the invalid header."""
         start = self.expect("{").start
+        if self.accept("#"):
+            self.expect("}")
+            return ast.Invalid(self.since(start))
         if self.at_name() and self.peek().text == "=":
             fields: list[tuple[str, ast.Expr]] = []
             while not self.at("}"):
@@ -341,6 +344,8 @@ class ExpressionParser(ParserBase):
         name = self.advance()
         if name.kind not in ("id", "kw"):
             raise self.unexpected("expected the name of an annotation")
+        if name.text == "pragma":
+            return self.pragma(start)
         if self.at("["):
             return self.structured_annotation(start, name.text)
         if not self.at("("):
@@ -360,6 +365,24 @@ class ExpressionParser(ParserBase):
         args = [] if pairs else self.annotation_args(end - 1)
         self.reset(end)
         return ast.Annotation(self.since(start), name.text, body, args, pairs)
+
+    def pragma(self, start: int) -> ast.Annotation:
+        """`@pragma name arguments`, up to the end of the line: the older way to write `@name(arguments)`."""
+        name = self.advance()
+        if name.kind not in ("id", "kw"):
+            raise self.unexpected("expected the name of a pragma")
+        line_end = self.text.find("\n", name.end)
+        begin = self.index
+        while self.token.kind != "eof" and (line_end < 0 or self.token.start < line_end):
+            self.advance()
+        end = self.index
+        if end == begin:
+            return ast.Annotation(self.since(start), name.text)
+        body = self.text[self.tokens[begin].start : self.tokens[end - 1].end]
+        self.reset(begin)
+        args = self.annotation_args(end)
+        self.reset(end)
+        return ast.Annotation(self.since(start), name.text, body, args)
 
     def annotation_args(self, end: int) -> list[ast.Expr]:
         """The body read as comma-separated expressions; empty where it is something else."""
