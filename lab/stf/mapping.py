@@ -48,7 +48,7 @@ class Mapper:
     def writes(self, statement: Statement) -> list[Any]:
         """The updates that a statement is; none for one that only reads, and for `wait` and `no_packet`.
 
-        NameError_, MappingError, or UnmappedError.
+        UnresolvedName, MappingError, or UnmappedError.
         """
         if isinstance(statement, Add):
             return [self._add(statement)]

@@ -14,12 +14,12 @@ Thing = TypeVar("Thing")
 _ESCAPED_INDEX = re.compile(r"\$([0-9]+)")
 
 
-class NameError_(Exception):
+class UnresolvedName(Exception):
     """A name that the program does not have, or that means two things."""
 
 
 def find(kind: str, name: str, things: Iterable[Thing], name_of: Callable[[Thing], Iterable[str]]) -> Thing:
-    """The one thing with this name; NameError_ says which there are."""
+    """The one thing with this name; UnresolvedName says which there are."""
     named = [(thing, list(name_of(thing))) for thing in things]
     for fits in (str.__eq__, lambda full, end: full.endswith(f".{end}"), str.endswith):
         found = [thing for thing, names in named if any(fits(full, name) for full in names)]
@@ -27,9 +27,9 @@ def find(kind: str, name: str, things: Iterable[Thing], name_of: Callable[[Thing
             return found[0]
         if found:
             ambiguous = ", ".join(sorted(names[0] for thing, names in named if thing in found))
-            raise NameError_(f"{kind} {name!r} is ambiguous: {ambiguous}")
+            raise UnresolvedName(f"{kind} {name!r} is ambiguous: {ambiguous}")
     known = ", ".join(sorted(names[0] for _, names in named)) or "none"
-    raise NameError_(f"there is no {kind} {name!r}; there are: {known}")
+    raise UnresolvedName(f"there is no {kind} {name!r}; there are: {known}")
 
 
 def find_object(kind: str, name: str, objects: Iterable[Any]) -> Any:

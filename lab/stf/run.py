@@ -1,7 +1,6 @@
 """Runs cases: compile, push, inject, compare."""
 
 import operator
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -21,7 +20,7 @@ from lab.stf.cases import Case
 from lab.stf.compare import PortPacket, difference
 from lab.stf.device import Device, SwitchError
 from lab.stf.mapping import Mapper, MappingError, UnmappedError
-from lab.stf.names import NameError_
+from lab.stf.names import UnresolvedName
 from lab.stf.switches import TestSwitch
 from lab.stf.syntax import CheckCounter, Expect, Packet, Statement, StfError, parse
 
@@ -45,13 +44,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a case went; `reason` is "" for one that passed. Compilation is not part of `seconds`."""
+    """How a case went; `reason` is "" for one that passed."""
 
     name: str
     tier: str
     outcome: Outcome
     reason: str
-    seconds: float
 
 
 def run_cases(cases: Sequence[Case], target: str, compiler: str) -> Iterator[Result]:
@@ -88,10 +86,8 @@ def _compile(program: Path, compiler: str) -> CompiledText | str:
 
 
 def _run_case(case: Case, compiled: Future[CompiledText | str], switch: TestSwitch) -> Result:
-    program = compiled.result()
-    started = time.monotonic()
-    outcome, reason = _outcome(case, program, switch)
-    return Result(case.name, case.tier, outcome, reason, time.monotonic() - started)
+    outcome, reason = _outcome(case, compiled.result(), switch)
+    return Result(case.name, case.tier, outcome, reason)
 
 
 def _outcome(case: Case, program: CompiledText | str, switch: TestSwitch) -> tuple[Outcome, str]:
@@ -159,7 +155,7 @@ class _Execution:
     def _command(self, statement: Statement) -> str:
         try:
             updates, wanted = self._mapper.writes(statement), self._mapper.reads(statement)
-        except (NameError_, MappingError) as error:
+        except (UnresolvedName, MappingError) as error:
             return str(error)
         except UnmappedError as error:
             raise UnmappedError(f"line {statement.line}: {statement.verb}: {error}") from None

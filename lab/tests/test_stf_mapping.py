@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.stf.mapping import Mapper, MappingError, UnmappedError
-from lab.stf.names import NameError_, find
+from lab.stf.names import UnresolvedName, find
 from lab.stf.syntax import parse
 
 P4INFO = text_format.Parse(
@@ -227,14 +227,18 @@ def test_reads():
 
 
 WRONG = [
-    ("add none drop()", NameError_, "there is no table 'none'; there are: egress.acl, egress.odd, ingress.acl, "),
-    ("add cl drop()", NameError_, "table 'cl' is ambiguous: egress.acl, ingress.acl"),
-    ("add route none:1 drop()", NameError_, "there is no key of table ingress.route 'none'; there are: hdr.ip.$valid$"),
+    ("add none drop()", UnresolvedName, "there is no table 'none'; there are: egress.acl, egress.odd, ingress.acl, "),
+    ("add cl drop()", UnresolvedName, "table 'cl' is ambiguous: egress.acl, ingress.acl"),
+    (
+        "add route none:1 drop()",
+        UnresolvedName,
+        "there is no key of table ingress.route 'none'; there are: hdr.ip.$valid$",
+    ),
     ("add route x:1 x:2 drop()", MappingError, "key stack[0].x is given twice"),
-    ("add route none()", NameError_, "there is no action of table ingress.route 'none'; there are: ingress.drop"),
-    ("add ingress.acl forward(port:1)", NameError_, "there is no action of table ingress.acl 'forward'"),
+    ("add route none()", UnresolvedName, "there is no action of table ingress.route 'none'; there are: ingress.drop"),
+    ("add ingress.acl forward(port:1)", UnresolvedName, "there is no action of table ingress.acl 'forward'"),
     ("add route forward(port:1)", MappingError, "parameter mac of ingress.forward is missing"),
-    ("add route forward(port:1, speed:2)", NameError_, "there is no parameter of ingress.forward 'speed'"),
+    ("add route forward(port:1, speed:2)", UnresolvedName, "there is no parameter of ingress.forward 'speed'"),
     ("add route forward(port:512, mac:1)", MappingError, "port: 512 does not fit in 9 bits"),
     ("add route x:256 drop()", MappingError, "stack[0].x: 256 does not fit in 8 bits"),
     ("add route x:0x1* drop()", MappingError, "stack[0].x: 0x1* is no number"),
@@ -248,8 +252,8 @@ WRONG = [
     ("mirroring_add 0 1", UnmappedError, "P4Runtime has no clone session 0"),
     ("register_write r 0 4096", MappingError, "r: 4096 does not fit in 12 bits"),
     ("register_reset pairs", UnmappedError, "cells of register ingress.pairs are no bit<W>"),
-    ("counter_write m 0 1 1", NameError_, "there is no counter 'm'; there are: ingress.c"),
-    ("meter_set_rates c 0 1:1 1:1", NameError_, "there is no meter 'c'; there are: ingress.m"),
+    ("counter_write m 0 1 1", UnresolvedName, "there is no counter 'm'; there are: ingress.c"),
+    ("meter_set_rates c 0 1:1 1:1", UnresolvedName, "there is no meter 'c'; there are: ingress.m"),
 ]
 
 
@@ -271,7 +275,7 @@ def test_counters_that_do_not_fit_are_named():
         read("check_counter dc($A)")
     with pytest.raises(MappingError, match="entry 'A' is not of the table that ingress.dc counts for"):
         read("add route drop() = A\ncheck_counter dc($A)")
-    with pytest.raises(NameError_, match="there is no direct counter 'x'; there are: ingress.dc"):
+    with pytest.raises(UnresolvedName, match="there is no direct counter 'x'; there are: ingress.dc"):
         read("add route drop() = A\ncheck_counter x($A)")
 
 
@@ -282,7 +286,7 @@ def test_names_prefer_the_whole_then_a_part_then_any_end():
     assert named("t", "a.t", "t", "a.bt") == "t"
     assert named("t", "a.t", "a.bt") == "a.t"
     assert named("t", "a.bt", "a.x") == "a.bt"
-    with pytest.raises(NameError_, match=r"^thing 't' is ambiguous: a.t, b.t$"):
+    with pytest.raises(UnresolvedName, match=r"^thing 't' is ambiguous: a.t, b.t$"):
         named("t", "b.t", "a.t")
-    with pytest.raises(NameError_, match=r"^there is no thing 't'; there are: none$"):
+    with pytest.raises(UnresolvedName, match=r"^there is no thing 't'; there are: none$"):
         named("t")
