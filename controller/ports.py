@@ -57,6 +57,12 @@ class RedCurve:
         if not 0 < self.pmax <= 1:
             raise ControllerError(f"pmax: {self.pmax}; it is a probability above 0")
 
+    @classmethod
+    def from_action(cls, kmin_bytes: int, kmax_bytes: int, slope_per_byte: int) -> RedCurve:
+        """The curve whose `action` this is; its pmax to the precision that the slope has."""
+        pmax = round(slope_per_byte * (kmax_bytes - kmin_bytes) / _SLOPE_ONE, 4)
+        return cls(kmin_bytes, kmax_bytes, pmax if 0 < pmax <= 1 else 1.0)
+
     def action(self) -> fy.Action:
         """`slope_per_byte` is pmax / (kmax - kmin) in units of 2^-32, since P4 does not divide."""
         width = self.kmax_bytes - self.kmin_bytes

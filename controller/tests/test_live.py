@@ -14,14 +14,17 @@ import pytest
 
 from controller import counters, tables
 from controller.control import InstallReport, Program, install, install_entries
-from controller.errors import RefusedError
+from controller.errors import ControllerError, EntryTextError, RefusedError
+from controller.parameters import change, curves, set_curves, settings
 from controller.policy import Policy
-from controller.ports import Marking
+from controller.ports import Marking, RedCurve
 from controller.targets import Target
 from mininet_topos.topology import Link, Node, Topology
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {"ecmp": ROOT / "p4src" / "ecmp.p4", "zoo": Path(__file__).with_name("zoo.p4")}
+BALANCED = ["spray", "drill", "flowlet", "ksp", "dibs"]
+PROGRAMS = {name: ROOT / "p4src" / f"{name}.p4" for name in ["ecmp", *BALANCED]}
+PROGRAMS["zoo"] = Path(__file__).with_name("zoo.p4")
 
 
 def _plait_switch():
@@ -198,3 +201,60 @@ async def test_counters(target, programs):
     await install(star(), [target], programs["ecmp"])
     assert await counters.read_port_counters([target]) == {"s1": {}}
     assert len(await counters.counters_show(target, "port_rx", zeros=True)) == 512
+
+
+# --- parameters ---
+
+# What install derives for `star` with 1,086-byte frames, and what it is changed to.
+PARAMETERS = {
+    "spray": ({"spray": "random"}, {"spray": "round-robin"}),
+    "drill": ({"d": 2, "m": 1}, {"d": 4}),
+    "flowlet": ({"gap": 22}, {"gap": 1000}),
+    "ksp": ({"path": "per-flow"}, {"path": "two-choices"}),
+    "dibs": ({"deflect-above": 34752, "min-ttl": 40}, {"deflect-above": 10**6, "min-ttl": 0}),
+}
+
+
+@pytest.mark.parametrize("name", BALANCED)
+async def test_parameters_are_shown_and_changed(target, programs, name):
+    derived, wanted = PARAMETERS[name]
+    await install(star(), [target], programs[name])
+    shown = {setting.parameter: setting.value for setting in await settings([target])}
+    shown.pop("seed", None)
+    assert shown == derived
+    await change([target], wanted)
+    shown = {setting.parameter: setting.value for setting in await settings([target])}
+    shown.pop("seed", None)
+    assert shown == derived | wanted
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        ({"gap": 5}, "s1: its program has no parameter 'gap'; it has d, m"),
+        ({"D": 5}, "no parameter 'D'; there are spray, path, d, m, gap, deflect-above, min-ttl, seed"),
+        ({"d": 5}, "d: 5; 1 to 4 can be"),
+        ({"d": 3, "spray": "both"}, "spray: 'both'; it is one of random, round-robin"),
+    ],
+)
+async def test_parameters_that_cannot_be_are_refused_and_nothing_is_written(target, programs, wanted, text):
+    await load(target, programs["drill"])
+    with pytest.raises(EntryTextError) as refused:
+        await change([target], wanted)
+    assert str(refused.value) == text
+    assert {setting.parameter: setting.value for setting in await settings([target])} == {"d": 2, "m": 1}
+
+
+async def test_marking_curves_are_shown_and_changed(target, programs):
+    await install(star(), [target], programs["ecmp"])
+    first = [(each.port, each.curve) for each in await curves([target])]
+    assert first == [(port, RedCurve(8688, 8688)) for port in (1, 2, 3)]
+    assert await set_curves([target], lambda curve: RedCurve(1000, 9000, 0.25), port=2) == 1
+    assert [each.curve for each in await curves([target])][1] == RedCurve(1000, 9000, 0.25)
+    with pytest.raises(ControllerError, match="s1: port 9 has no marking curve"):
+        await set_curves([target], lambda curve: curve, port=9)
+    with pytest.raises(ControllerError, match=r"kmax: 8688 bytes; 9999 \(kmin\) to 4294967295 can be"):
+        await set_curves([target], lambda curve: RedCurve(9999, curve.kmax_bytes))
+    await load(target, programs["zoo"])
+    with pytest.raises(ControllerError, match="s1: its program has no table 'red_curve', so it marks nothing"):
+        await curves([target])

@@ -1,7 +1,7 @@
 import pytest
 
 from lab.errors import UsageError
-from lab.units import format_bytes, format_rate, parse_rate, parse_time
+from lab.units import format_bytes, format_rate, parse_rate, parse_size, parse_time
 
 
 @pytest.mark.parametrize(
@@ -9,6 +9,11 @@ from lab.units import format_bytes, format_rate, parse_rate, parse_time
 )
 def test_rates(text: str, bps: int) -> None:
     assert parse_rate(text) == bps
+
+
+@pytest.mark.parametrize(("text", "size"), [("1500", 1500), ("20KB", 20_000), ("64KiB", 65_536), ("1.5 mb", 1_500_000)])
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize(("text", "ns"), [("50us", 50_000), ("1.5ms", 1_500_000), ("200ns", 200), ("2s", 2 * 10**9)])
@@ -22,6 +27,8 @@ def test_times(text: str, ns: int) -> None:
         (parse_rate, "fast", "rate 'fast' is not a number with a unit, such as 100M or 10Gbps."),
         (parse_rate, "0M", "rate '0M': need a positive number of k, M or G bits per second, such as 100M."),
         (parse_rate, "10 parsec", "rate '10 parsec': need a positive number"),
+        (parse_size, "10 kb/s", "size '10 kb/s': the unit must be B, KB, MB, GB, KiB, MiB or GiB."),
+        (parse_size, "big", "size 'big' is not a number with a unit, such as 20KB or 64KiB."),
         (parse_time, "10", "time '10': the unit must be ns, us, ms or s."),
         (parse_time, "-1s", "time '-1s' is not a number with a unit"),
     ],
