@@ -158,8 +158,8 @@ class Device:
             self._saved = None
 
     def get_config(self, request: p4r.GetForwardingPipelineConfigRequest) -> p4r.GetForwardingPipelineConfigResponse:
-        """GetForwardingPipelineConfig."""
-        config = self._config
+        """GetForwardingPipelineConfig: the config that reads and writes are about, as BMv2 has it."""
+        config = self._saved.config if self._saved is not None else self._config
         if config is None:
             failed_precondition(_NO_CONFIG)
         wanted = request.response_type
