@@ -136,7 +136,9 @@ class Values:
         priority: int = 0,
         group: list[tuple[int, list[int]]] | None = None,
     ) -> Entry:
-        entry = Entry(match, action, params, priority, group)
+        masks = [int(key["mask"], 16) if key.get("mask") else -1 for key in self.tables[table]["key"]]
+        cut = [(m[0], m[1] if m[0] == "range" else m[1] & mask, *m[2:]) for m, mask in zip(match, masks, strict=True)]
+        entry = Entry(cut, action, params, priority, group)
         self.entries[table].append(entry)
         return entry
 

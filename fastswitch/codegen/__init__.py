@@ -3,9 +3,9 @@
 Three phases: `load` turns the untrusted document into a checked `model.Program`, `generate` writes readable C from
 that, `build` compiles and caches it.
 
-Refused by name: extern instances, P4-14's computed header lengths (`length_exp`) and IPv4-only checksums, masks on
-value sets, table keys and select keys that are expressions, wide registers inside expressions, division of numbers
-that can be negative, pipelines other than `ingress` and `egress`.
+Refused by name: extern instances, masks on value sets, one value set in selects of different shapes, hashes that BMv2
+lacks (`random`) or that remember their inputs (`round_robin_consistent`), table keys and select keys that are
+expressions, division of numbers that can be negative, pipelines other than `ingress` and `egress`.
 """
 
 from .build import compile_json, generate_c

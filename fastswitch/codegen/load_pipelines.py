@@ -280,6 +280,8 @@ class PipelineLoader:
                     low, high = each["start"].unsigned(key.width), each["end"].unsigned(key.width)
                     if low > high:
                         raise each.error("a range that starts after its end")
+            if key.mask is not None and kind != "range":
+                low = high = low & key.mask  # the table's own mask cuts entries as it cuts packets
             key_bytes += low.to_bytes(size, "big")
             mask_bytes += mask.to_bytes(size, "big")
             high_bytes += high.to_bytes(size, "big")

@@ -15,6 +15,7 @@ from .hashing import Hashes
 from .layout import Layout
 from .model import Data, Extract, FieldUse, Program, State
 from .packing import Item, pack, place_item, text_item
+from .parts import PART_NODES, emit_entries, emit_exits, in_parts, part_head, parts_table
 from .storing import Stores
 
 # A parser without progress would never end; a frame cannot need more states than this.
@@ -39,27 +40,60 @@ class ParserEmitter:
         self.actions = actions
 
     def emit(self, out: Emitter) -> None:
-        out.line("static void parse(struct plait_instance *instance, struct plait_packet *packet)")
-        out.line("{")
-        out.line("struct phv *phv = packet->phv;")
-        out.lines("const uint8_t *at = packet->data, *end = at + packet->length;", "(void)instance;", "(void)phv;")
-        out.lines("(void)end;")
-        out.line(f"uint32_t error = {self.program.errors['NoError']};")
         order = self._order()
         loops = self._has_loop(order)
-        if loops:
-            out.line("uint32_t visited = 0;")
-        if any(isinstance(op, model.Call) and op.primitive.op in ("assert", "assume") for s in order for op in s.ops):
-            out.lines("bool go_on = true;", "(void)go_on;")
-        for position, state in enumerate(order):
-            following = order[position + 1] if position + 1 < len(order) else None
-            self._emit_state(out, state, following, loops)
-        out.label("done")
+        parts = in_parts(order)
+        if len(parts) > 1:
+            for number, part in enumerate(parts):
+                self._emit_part(out, number, part, order, loops)
+            out.line(parts_table("parse", "struct plait_cursor *cursor", len(parts)))
+        out.line("static void parse(struct plait_instance *instance, struct plait_packet *packet)")
+        out.line("{")
+        if len(parts) > 1:
+            out.line("struct phv *phv = packet->phv;")
+            out.line("struct plait_cursor cursor = {packet->data, 0, " + f"{self.program.errors['NoError']}}};")
+            out.line("uint32_t position = 0;")
+            out.line("while (position != PLAIT_LEFT)")
+            out.line(f"    position = parse_parts[position / {PART_NODES}](instance, packet, &cursor, position);")
+            out.lines("const uint8_t *at = cursor.at;", "uint32_t error = cursor.error;", "(void)phv;")
+        else:
+            out.line("struct phv *phv = packet->phv;")
+            out.line("const uint8_t *at = packet->data, *end = at + packet->length;")
+            out.line(f"uint32_t error = {self.program.errors['NoError']};")
+            if loops:
+                out.line("uint32_t visited = 0;")
+            out.lines("(void)instance;", "(void)phv;", "(void)end;")
+            self._emit_states(out, order, loops)
+            out.label("done")
         out.line("packet->payload_offset = (uint32_t)(at - packet->data);")
         out.line("packet->std.parser_error = error;")
         emit_verify(out, self.program, self.expressions, self.layout, self.hashes)
         out.line("}")
         out.line()
+
+    def _emit_part(self, out: Emitter, number: int, part: list[State], order: list[State], loops: bool) -> None:
+        out.line(part_head("parse", "struct plait_cursor *cursor", number))
+        out.line("{")
+        out.line("struct phv *phv = packet->phv;")
+        out.line("const uint8_t *at = cursor->at, *end = packet->data + packet->length;")
+        out.line("uint32_t error = cursor->error, visited = cursor->visited;")
+        out.lines("(void)instance;", "(void)phv;", "(void)end;", "(void)visited;")
+        positions = {state.index: position for position, state in enumerate(order)}
+        emit_entries(out, [(positions[state.index], self._label(state.index)) for state in part])
+        self._emit_states(out, part, loops)
+        ours = {state.index for state in part}
+        targets = dict.fromkeys(target for state in part for target in self._targets(state) if target not in ours)
+        emit_exits(out, [(positions[target], self._label(target)) for target in targets])
+        out.lines("cursor->at = at;", "cursor->error = error;", "cursor->visited = visited;", "return position;")
+        out.lines("}", "")
+
+    def _emit_states(self, out: Emitter, states: list[State], loops: bool) -> None:
+        ops = [op for state in states for op in state.ops]
+        if any(isinstance(op, model.Call) and op.primitive.op in ("assert", "assume") for op in ops):
+            out.lines("bool go_on = true;", "(void)go_on;")
+        for position, state in enumerate(states):
+            following = states[position + 1] if position + 1 < len(states) else None
+            self._emit_state(out, state, following, loops)
 
     # -- the graph
 
@@ -119,11 +153,8 @@ class ParserEmitter:
         for op in state.ops:
             self._emit_op(out, op)
         self._emit_select(out, state)
-        if state.default is None:
-            if following is not None:
-                out.line("goto done;")
-        elif following is None or state.default != following.index:
-            out.line(f"goto {self._label(state.default)};")
+        if following is None or state.default != following.index:
+            out.line(f"goto {'done' if state.default is None else self._label(state.default)};")
 
     def _reject(self, out: Emitter, error: str) -> None:
         out.line(f"error = {self.program.errors[error]}; {comment(error)}")

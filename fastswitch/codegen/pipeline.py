@@ -8,10 +8,11 @@ from .emitter import Emitter, comment, identifier
 from .expr import Expressions
 from .hashing import Hashes
 from .layout import Layout
-from .load_pipelines import control_order
+from .load_pipelines import control_order, successors
 from .model import Calculation, Conditional, FieldList, Key, NodeRef, Pipeline, Program, Table, ValidBit
 from .packing import Item, constant_item
 from .parser import emit_key, padded_items
+from .parts import PART_NODES, emit_entries, emit_exits, in_parts, part_head, parts_table
 from .storing import Stores
 
 
@@ -26,14 +27,25 @@ class PipelineEmitter:
         self.hashes = hashes
 
     def emit(self, out: Emitter, name: str, pipeline: Pipeline | None) -> None:
+        order = [] if pipeline is None else control_order(pipeline)
+        parts = in_parts(order)
+        if pipeline is not None and len(parts) > 1:
+            for number, part in enumerate(parts):
+                self._emit_part(out, name, number, pipeline, part, order)
+            out.line(parts_table(name, "struct phv *phv", len(parts)))
         out.line(f"static void {name}(struct plait_instance *instance, struct plait_packet *packet)")
         out.line("{")
         out.lines("struct phv *phv = packet->phv;", "(void)instance;", "(void)phv;")
         if name == "egress":
             out.line("packet->std.packet_length += (uint32_t)phv->length_change;")
             out.line("phv->length_change = 0;")
-        if pipeline is not None:
-            self._emit_nodes(out, pipeline)
+        if len(parts) > 1:
+            out.line("uint32_t position = 0;")
+            out.line("while (position != PLAIT_LEFT)")
+            out.line(f"    position = {name}_parts[position / {PART_NODES}](instance, packet, phv, position);")
+        elif pipeline is not None:
+            self._emit_nodes(out, pipeline, order)
+            out.label("done")
         if name == "ingress" and self.program.learn_lists:
             self._emit_digests(out)
         out.line("}")
@@ -41,8 +53,20 @@ class PipelineEmitter:
 
     # -- the graph
 
-    def _emit_nodes(self, out: Emitter, pipeline: Pipeline) -> None:
-        order = control_order(pipeline)
+    def _emit_part(
+        self, out: Emitter, name: str, number: int, pipeline: Pipeline, part: list[NodeRef], order: list[NodeRef]
+    ) -> None:
+        out.line(part_head(name, "struct phv *phv", number))
+        out.line("{")
+        positions = {ref: position for position, ref in enumerate(order)}
+        emit_entries(out, [(positions[ref], self._label(pipeline, ref)) for ref in part])
+        self._emit_nodes(out, pipeline, part)
+        ours = set(part)
+        targets = dict.fromkeys(each for ref in part for each in successors(pipeline, ref) if each not in ours)
+        emit_exits(out, [(positions[ref], self._label(pipeline, ref)) for ref in targets])
+        out.lines("return position;", "}", "")
+
+    def _emit_nodes(self, out: Emitter, pipeline: Pipeline, order: list[NodeRef]) -> None:
         for position, ref in enumerate(order):
             following = order[position + 1] if position + 1 < len(order) else None
             out.line()
@@ -55,7 +79,6 @@ class PipelineEmitter:
                 call = pipeline.calls[ref.index]
                 self._run(out, call.action, "NULL")
                 self._goto(out, pipeline, call.next, following)
-        out.label("done")
 
     @staticmethod
     def _label(pipeline: Pipeline, ref: NodeRef) -> str:

@@ -15,6 +15,7 @@ import fastswitch
 from fastswitch import ProgramError
 from fastswitch.codegen import build, compile_json, generate_c, initial_state, load_program
 from fastswitch.codegen.emitter import comment, identifier, string_literal
+from fastswitch.interpreter import Interpreter
 from fastswitch.tests.codegen_programs import (
     action,
     always,
@@ -22,8 +23,10 @@ from fastswitch.tests.codegen_programs import (
     call,
     conditional,
     const,
+    extract,
     field,
     header,
+    on,
     one_action,
     op,
     param,
@@ -31,6 +34,7 @@ from fastswitch.tests.codegen_programs import (
     state,
     table,
 )
+from fastswitch.tests.codegen_support import Compiled, compare
 
 BYTE: list[list[Any]] = [["v", 8]]
 H = {"h": BYTE}
@@ -261,6 +265,51 @@ def test_a_compilation_without_end_is_ended_with_its_children(tmp_path: Path, mo
             return
         time.sleep(0.02)
     pytest.fail("the compiler's child lives on")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "reason"),
+    [("COMPILE_MEMORY_KIB", 30_000, "memory|Segmentation fault"), ("COMPILE_FILE_BLOCKS", 2, "File size limit")],
+)
+def test_a_compiler_beyond_its_limits_is_stopped_by_name(
+    limit: str, value: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option = {"COMPILE_MEMORY_KIB": "-v", "COMPILE_FILE_BLOCKS": "-f"}[limit]
+    monkeypatch.setattr(build, "_LIMITS", f"ulimit -c 0; ulimit {option} {value}")
+    with pytest.raises(ProgramError, match=f"compiling it was stopped .*({reason}).*the limits are 120 s, 4 GiB"):
+        compile_json(program(H), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProgramError, match=f"cache: cannot write to {tmp_path}/file/cache: Not a directory"):
+        compile_json(program(H), tmp_path / "file" / "cache")
+
+
+def many_states(count: int) -> dict[str, Any]:
+    """A chain of states that each skip a byte, and loop back where the byte is 0xff."""
+    ahead = {"type": "lookahead", "value": [0, 8]}
+    states = [
+        state(f"s{i}", [{"op": "advance", "parameters": [const(8)]}], [ahead], [on("0xff", "s0")],
+              f"s{i + 1}" if i + 1 < count else None)
+        for i in range(count)
+    ]  # fmt: skip
+    add = [action(0, "add", [assign(field("h", "v"), op("+", field("h", "v"), const(1)))])]
+    tables = [always(f"t{i}", 0, "add", f"t{i + 1}" if i + 1 < count else None) for i in range(count)]
+    return program({"h": [["v", 16]]}, states=[*states[:-1], {**states[-1], "parser_ops": [extract("h")]}], actions=add,
+                   ingress=tables)  # fmt: skip
+
+
+def test_large_programs_are_split_and_do_the_same(tmp_path: Path) -> None:
+    document = many_states(150)
+    assert "parse_part_2(" in generate_c(document) and "ingress_part_2(" in generate_c(document)
+    compiled, reference = Compiled(document, tmp_path), Interpreter(document)
+    for frame in (bytes(151) + b"\x10", bytes(40), bytes(100) + b"\xff" + bytes(150) + b"\x10\x11", b"\xff" * 300):
+        compare(compiled, reference, frame, {"ingress_port": 1})
+    found = compare(compiled, reference, bytes(149) + b"\x01\x00", {"ingress_port": 1})
+    assert found["frame"] == b"\x01\x96"
+    compiled.close()
 
 
 def test_initial_state() -> None:

@@ -546,3 +546,22 @@ def test_field_lists_and_metadata_reset(folder: Path) -> None:
     compiled.run("ed")
     assert compiled.frame() == b"\0"
     compiled.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        ("exact", {"key": "0x75"}),
+        ("lpm", {"key": "0x75", "prefix_length": 8}),
+        ("ternary", {"key": "0x75", "mask": "0xff"}),
+    ],
+)
+def test_a_key_that_is_masked_masks_its_entries_too(kind: str, row: dict[str, Any], folder: Path) -> None:
+    """As when BMv2 adds an entry: bits outside the mask neither keep it from matching nor tell it from another."""
+    entry = {"match_key": [{"match_type": kind, **row}], "priority": 1}
+    entry["action_entry"] = {"action_id": 0, "action_data": []}
+    rows = table("t", [(kind, "h", "v")], [(0, "hit")], entries=[entry])
+    rows["key"][0]["mask"] = "0x0f"
+    hit = action(0, "hit", [assign(field("h", "w"), const(1))])
+    with Both(program({"h": [["v", 8], ["w", 8]]}, actions=[hit], ingress=[rows]), folder) as both:
+        assert [both.send(f"{value}00") for value in ("05", "f5", "74")] == ["0501", "f501", "7400"]

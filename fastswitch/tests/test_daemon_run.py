@@ -122,9 +122,7 @@ async def test_finsy_programs_ecmp_and_reads_it_back(fabric, tmp_path):
             "switch_seed", is_default_action=True, action=fy.Action("set_seed", odd_multiplier=12345)
         )
         await switch.modify([seed])
-        hops = [
-            (weight, fy.Action("forward", port=port)) for weight, port in ((1, 1), (2, 2), (1, 3))
-        ]
+        hops = [(weight, fy.Action("forward", port=port)) for weight, port in ((1, 1), (2, 2), (1, 3))]
         routes = [
             fy.P4TableEntry("ipv4_lpm", match=fy.Match(dst_addr=f"10.0.{i}.0/24"), action=fy.P4IndirectAction(hops))
             for i in range(20)
@@ -242,7 +240,7 @@ def test_the_control_socket_is_private_and_answers(fabric, tmp_path):
         (b"{", "not JSON"),
         (b"[]", 'a request is an object with a "verb"'),
         (b'{"verb": 1}', 'a request is an object with a "verb"'),
-        (b'{"verb": "dance"}', "no verb 'dance'; known are capture_start"),
+        (b'{"verb": "dance"}', "no verb 'dance'; known are buffer, buffer_set, capture_start"),
         (b'{"verb": "link_set"}', "link_set: missing a required argument: 'link'"),
         (b'{"verb": "status", "x": 1}', "status: got an unexpected keyword argument 'x'"),
         (b'{"verb": "link_set", "link": "s9:1"}', "link_set: no link is named 's9:1'; known are s1:1-s2:1"),
@@ -256,6 +254,12 @@ def test_the_control_socket_is_private_and_answers(fabric, tmp_path):
         (b'{"verb": "queue_set", "switch": {}, "port": 1}', "queue_set: no switch is named {}"),
         (b'{"verb": "queue_set", "switch": "s1", "port": 500}', "port 500 of switch s1: there is none"),
         (b'{"verb": "queue_set", "switch": "s1", "port": 1, "queue": 4294967296}', "queue: 4294967296 is not"),
+        (b'{"verb": "queue_set", "switch": "s1", "port": 1, "alpha": "x"}', "queue_set: alpha: 'x' is no fraction"),
+        (b'{"verb": "queue_set", "switch": "s1", "port": 1, "queue": 1}', "queue 1 of port 1: the port has 1 queues"),
+        (b'{"verb": "queue_hold", "switch": "s1", "port": 1, "hold": 1}', "queue_hold: hold must be true or false"),
+        (b'{"verb": "queues", "switch": "s1", "port": "1"}', "queues: port must be a whole number"),
+        (b'{"verb": "buffer_set", "switch": "s1", "buffer": {}}', "buffer_set: buffer.total_bytes: the field is missing"),
+        (b'{"verb": "buffer_set", "switch": "s1", "buffer": 5}', "buffer_set: buffer: must be an object, not 5"),
         (b'{"verb": "link_set", "link": "s1:1", "rate_bps": 9223372036854775808}', "rate_bps: 9223372036854775808"),
         (b'{"verb": "capture_start", "link": "s1:1", "path": "x"}', "capture_start: path must be absolute"),
         (b'{"verb": "capture_start", "link": "s1:1", "path": "/no/such/x"}', "capture_start: "),

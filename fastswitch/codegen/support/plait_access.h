@@ -7,6 +7,10 @@
 
 #include "plait_support.h"
 
+/* Between the parts of a large parser: where it reads, how many states it saw, its error so far. */
+struct plait_cursor { const uint8_t *at; uint32_t visited, error; };
+#define PLAIT_LEFT UINT32_MAX /* the position of no state or node: parser or pipeline are left */
+
 static inline uint64_t plait_register_get(const struct plait_register *array, uint64_t index)
 {
     uint64_t value = 0;
