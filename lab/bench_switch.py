@@ -5,7 +5,8 @@
   each figure is the median of its rounds: compare ratios, not absolute figures. The source runs at the lowest priority,
   since it would starve a switch of several threads, such as BMv2, of its cores.
 - memory: a k=4 fat-tree of 20 switches in virtual time, one thread, every host sending to another pod: five switches
-  a packet. Median of as many rounds.
+  a packet. Median of as many rounds. `--program` measures other programs so, in turn with the ECMP program.
+- curves: a look-up against the entries of its table, and a packet-hop against the switches of the process.
 """
 
 import asyncio
@@ -16,45 +17,61 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from finsy.proto import p4r
-
-import engine
 import engine.bench
-from controller.control import Program, install, read_schema
+from controller.control import Program, install
 from controller.errors import SwitchUnreachableError
-from controller.policy import fabric_entries
 from controller.targets import Target
-from fastswitch.server.device import Device
-from fastswitch.server.program import ProgramStore
-from lab import bench_frames
+from lab import bench_curves, bench_frames
+from lab.bench_memory import FRAME_BYTES, HopRate, MemoryFabric
 from lab.compiling import CompiledProgram, compile_program
 from lab.config import DEFAULT_PROGRAM
 from lab.doctor import require_laboratory
-from lab.errors import MissingFeatureError, PlaitError
+from lab.errors import MissingFeatureError, PlaitError, UsageError
 from mininet_topos.fattree import fattree
 from mininet_topos.system import ip_batch, isolated
-from mininet_topos.topology import Link, Node, Topology
+from mininet_topos.topology import Topology
 
 _ROUNDS = 3
-_FRAME_BYTES = 1086  # 1,024 bytes of payload in a RoCEv2 WRITE
 _HOPS = 400_000
+_YARDSTICK = "ecmp"
+PROGRAMS = DEFAULT_PROGRAM.parent
 _READY_S = 20.0
 
 
-def run(seconds: float, talk: Callable[[str], None]) -> dict[str, Any]:
-    """{"veth": {"pps", "bare_pps", "ratio", "bmv2_pps", "bmv2_ratio"}, "memory": {"packet_hops_per_s"}}
+def run(
+    seconds: float, talk: Callable[[str], None], out: Path | None = None, program_name: str | None = None
+) -> dict[str, Any]:
+    """{"veth": {"pps", "bare_pps", "ratio", "bmv2_pps", "bmv2_ratio"}, "memory": {"packet_hops_per_s",
+    "packet_hops_per_cpu_s"}, "curves": {"entries": {kind: [[entries, ns]]}, "switches": [[switches, packet-hops/s]]}}
 
     Packets a second that reached the sink; BMv2's are None where it is not on PATH. `seconds` is the time of each
-    measurement of each round. MissingFeatureError where no network namespace can be made.
+    measurement of each round over veth. `out`: a folder for pictures of the curves, listed as "pictures".
+    `program_name`, or "all": adds "programs": {name: {"packet_hops_per_s", "packet_hops_per_cpu_s", "ratio_to_ecmp"}}.
+    UsageError for an unknown program, MissingFeatureError where no network namespace can be made.
     """
+    names = program_names(program_name) if program_name else []
     require_laboratory()
     with tempfile.TemporaryDirectory(prefix="plait-bench-") as folder:
         program = compile_program(DEFAULT_PROGRAM, "plait", Path(folder))
         talk("memory links, virtual time …")
-        memory = {"packet_hops_per_s": _memory_hops(program)}
+        rate = _memory_hops(program)
+        result: dict[str, Any] = {
+            "memory": {"packet_hops_per_s": rate.per_second, "packet_hops_per_cpu_s": rate.per_cpu_second}
+        }
+        talk("look-ups against entries, packet-hops against switches …")
+        curves = {"entries": bench_curves.lookups(), "switches": bench_curves.hops(program)}
+        result["curves"] = curves
+        if out is not None:
+            from lab import bench_plots
+
+            result["pictures"] = [str(path) for path in bench_plots.draw(curves, out)]
+        if names:
+            talk(f"programs over memory links: {', '.join(names)} …")
+            result["programs"] = _programs(names, Path(folder))
         talk(f"veth, {_ROUNDS} rounds of {seconds:g} s each …")
         # In a namespace that ends with its process, so that nothing can stay behind.
         command = isolated([sys.executable, "-m", "lab.bench_switch", str(seconds), folder])
@@ -62,13 +79,13 @@ def run(seconds: float, talk: Callable[[str], None]) -> dict[str, Any]:
         if child.returncode != 0:
             reason = child.stderr.strip().splitlines()[-1:] or ["no message"]
             raise MissingFeatureError(f"the veth measurement failed: {reason[0]}")
-        return {"veth": json.loads(child.stdout), "memory": memory}
+        return {"veth": json.loads(child.stdout), **result}
 
 
 def explain(result: dict[str, Any]) -> str:
     veth, memory = result["veth"], result["memory"]
     lines = [
-        f"ecmp.p4, {_FRAME_BYTES}-byte RoCEv2 frames",
+        f"ecmp.p4, {FRAME_BYTES}-byte RoCEv2 frames",
         f"  over veth (median of {_ROUNDS} rounds; the source runs beside them at the lowest priority)",
         f"    bare AF_PACKET forwarder {veth['bare_pps']:12,.0f} packets/s",
         f"    plait-switch             {veth['pps']:12,.0f} packets/s = {veth['ratio']:.2f} x bare",
@@ -79,67 +96,64 @@ def explain(result: dict[str, Any]) -> str:
         lines.append(f"    BMv2                     {veth['bmv2_pps']:12,.0f} packets/s")
         lines.append(f"    plait-switch is {veth['bmv2_ratio']:.1f} x BMv2")
     hops = memory["packet_hops_per_s"]
+    own = memory["packet_hops_per_cpu_s"]
     lines.append(f"  over memory links, 20 switches, one thread, virtual time: {hops:,.0f} packet-hops/s")
+    lines.append(f"    ({own:,.0f} a second of processor time, which a busy machine does not shorten)")
+    lines += bench_curves.explain(result["curves"])
+    if "programs" in result:
+        lines.append("  programs over memory links, 20 switches: packet-hops a second of processor time, ratio to ecmp")
+        for name, each in result["programs"].items():
+            lines.append(f"    {name:<16} {each['packet_hops_per_cpu_s']:12,.0f}  {each['ratio_to_ecmp']:5.2f}")
+    lines += [f"  {path}" for path in result.get("pictures", ())]
     return "\n".join(lines)
 
 
 # --- memory links ---
 
 
-def _memory_hops(program: CompiledProgram) -> float:
+def _memory_hops(program: CompiledProgram) -> HopRate:
+    with MemoryFabric(fattree(4, rate_bps=100 * 10**9, delay_ns=1000), program) as fabric:
+        return _median([fabric.round(_HOPS) for _ in range(_ROUNDS)])
+
+
+def _median(rates: list[HopRate]) -> HopRate:
+    return HopRate(
+        statistics.median(rate.per_second for rate in rates), statistics.median(rate.per_cpu_second for rate in rates)
+    )
+
+
+def _programs(names: list[str], folder: Path) -> dict[str, dict[str, float]]:
+    """By program: its packet-hops a second over memory links, and their ratio to ecmp's, measured in turn."""
     topology = fattree(4, rate_bps=100 * 10**9, delay_ns=1000)
-    schema = read_schema(Program(program.p4info, program.json))
-    wanted = fabric_entries(topology, schema)
-    rates = []
-    with engine.Fabric("virtual", seed=1) as fabric:
-        switches = {node.name: fabric.add_switch(node.name, node.device_id or 0) for node in topology.switches}
-        for link in topology.links:
-            if link.a in switches and link.b in switches:
-                ends = (switches[link.a], link.port_a, switches[link.b], link.port_b)
-                fabric.connect(*ends, rate_bps=link.rate_bps, delay_ns=link.delay_ns)
-        asyncio.run(_load(switches, program, wanted, schema))
-        hosts = topology.hosts
+    rates: dict[str, list[HopRate]] = {name: [] for name in dict.fromkeys([_YARDSTICK, *names])}
+    with ExitStack() as stack:
+        fabrics = {
+            name: stack.enter_context(MemoryFabric(topology, compile_program(PROGRAMS / f"{name}.p4", "plait", folder)))
+            for name in rates
+        }
         for _ in range(_ROUNDS):
-            for index, host in enumerate(hosts):
-                peer = hosts[(index + len(hosts) // 2) % len(hosts)]  # in another pod: five switches away
-                attached = topology.host_port(host.name)
-                frame = bench_frames.write_packet(host, peer, topology.gateway_mac(host.name), _FRAME_BYTES)
-                count = _HOPS // (5 * len(hosts))
-                switches[attached.node.name].generate(
-                    attached.node_port, frame, count, interval_ns=100, start_ns=fabric.now_ns
-                )
-            rates.append(engine.bench.hops_per_second(fabric).per_second)
-    return statistics.median(rates)
+            for name, fabric in fabrics.items():
+                rates[name].append(fabric.round(_HOPS))
+    yardstick = _median(rates[_YARDSTICK]).per_cpu_second
+    return {
+        name: {
+            "packet_hops_per_s": (rate := _median(rounds)).per_second,
+            "packet_hops_per_cpu_s": rate.per_cpu_second,
+            "ratio_to_ecmp": rate.per_cpu_second / yardstick,
+        }
+        for name, rounds in rates.items()
+    }
 
 
-async def _load(switches: dict[str, Any], program: CompiledProgram, wanted: Any, schema: Any) -> None:
-    store = ProgramStore()
-    for name, switch in switches.items():
-        device = Device(switch, store, cpu_port=0, port_up=lambda port: True)
-        config = p4r.ForwardingPipelineConfig(p4info=schema.p4info, p4_device_config=program.json.read_bytes())
-        await device.set_config(
-            p4r.SetForwardingPipelineConfigRequest(
-                device_id=switch.device_id,
-                action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
-                config=config,
-            )
-        )
-        updates = [
-            p4r.Update(
-                type=p4r.Update.MODIFY if entry.is_default_action else p4r.Update.INSERT, entity=entry.encode(schema)
-            )
-            for entry in wanted[name]
-        ]
-        await device.write(p4r.WriteRequest(device_id=switch.device_id, updates=updates))
+def program_names(wanted: str) -> list[str]:
+    """`all`, or one program of p4src/; UsageError names those that there are."""
+    known = sorted(path.stem for path in PROGRAMS.glob("*.p4"))
+    if wanted != "all" and wanted not in known:
+        raise UsageError(f"--program {wanted!r}: known are {', '.join(known)} and all.")
+    return known if wanted == "all" else [wanted]
 
 
 # --- veth: the rest runs in a network namespace of its own ---
-
-
-def _one_switch() -> Topology:
-    nodes = (Node.switch(1, "edge", 0), Node.host(0, "10.0.0.2/24"), Node.host(1, "10.0.1.2/24"))
-    links = tuple(Link("s1", port, f"h{port}", 0, 10**12, 0) for port in (1, 2))
-    return Topology(nodes, links, name="one-switch")
 
 
 class _Contender:
@@ -155,9 +169,9 @@ class _Contender:
 
 
 def _measure(seconds: float, folder: Path) -> dict[str, float | None]:
-    topology = _one_switch()
+    topology = bench_curves.one_switch()
     source, sink = topology.hosts
-    frame = bench_frames.write_packet(source, sink, topology.gateway_mac(source.name), _FRAME_BYTES)
+    frame = bench_frames.write_packet(source, sink, topology.gateway_mac(source.name), FRAME_BYTES)
     ip_batch(["link set lo up"])
     contenders = {name: _Contender(name) for name in ("bare", "plait")}
     program = Program(folder / "ecmp.p4info.txtpb", folder / "ecmp.json")

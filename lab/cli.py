@@ -199,12 +199,16 @@ def switch(context: typer.Context) -> None:
 @bench.command("switch")
 def bench_switch(
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Time of each measurement.")] = 3.0,
+    program: Annotated[
+        str | None, typer.Option(help="Also measures this program of p4src/, or `all`, against ecmp over memory links.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for pictures of the curves, as PNG and SVG.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The ECMP program over veth against a bare forwarder, and over memory links."""
+    """The ECMP program over veth against a bare forwarder, over memory links, and curves of its costs."""
     from lab import bench_switch as measurement
 
-    result = measurement.run(seconds, talk)
+    result = measurement.run(seconds, talk, out, program)
     print(json.dumps(result) if as_json else measurement.explain(result))
 
 

@@ -57,10 +57,16 @@ class EntryDrawer:
         self.has_multicast = any("mcast_grp" in str(alias) for alias in document.get("field_aliases", []))
         self.multicast_groups = _assigned_groups(document) if self.has_multicast else []
 
-    def draw(self, draw: random.Random, pool: Pool) -> list[p4r.Update]:
-        """Updates of a fresh switch, in an order in which they can be made; fills the pool with their values."""
+    def draw(self, draw: random.Random, pool: Pool, weights: bool) -> list[p4r.Update]:
+        """Updates of a fresh switch, in an order in which they can be made; fills the pool with their values.
+
+        `weights`: members of groups have them as well as actions of one-shot sets. Which member a hash then picks is
+        open in P4Runtime: plait-switch repeats each in its place; PI, which BMv2 uses, puts the repetitions behind all
+        members (`create_missing_weighted_members` of its action_prof_mgr.cpp).
+        """
         updates: list[p4r.Update] = []
-        plan = _Plan({each for each, info in self.profiles.items() if info.with_selector and draw.randrange(2)})
+        one_shot = {each for each, info in self.profiles.items() if info.with_selector and draw.randrange(2)}
+        plan = _Plan(one_shot, weights)
         for group in self.multicast_groups:
             if draw.randrange(4):
                 entry = p4r.MulticastGroupEntry(multicast_group_id=group, replicas=_replicas(draw))
@@ -133,7 +139,7 @@ class EntryDrawer:
         if self.profiles[profile].with_selector and draw.randrange(4):
             group = p4r.ActionProfileGroup(action_profile_id=profile, group_id=ids[0], max_size=16)
             for each in ids:
-                group.members.add(member_id=each, weight=1 + draw.randrange(3))
+                group.members.add(member_id=each, weight=1 + draw.randrange(3) if plan.weights else 1)
             updates.append(p4r.Update(type=p4r.Update.INSERT, entity=p4r.Entity(action_profile_group=group)))
             entry.action.action_profile_group_id = ids[0]
         else:
@@ -146,6 +152,7 @@ class _Plan:
     """Of one draw: profiles that are used by one-shot sets (they must not be mixed with members), and free ids."""
 
     one_shot: set[int]
+    weights: bool
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 

@@ -80,6 +80,13 @@ class _Guessing(Interpreter):
                 return self._guess.getrandbits(width) - (1 << (width - 1) if signed else 0)
         return super().get(packet, header, name)
 
+    def _operation(self, packet: Packet, node: Json, params: list[int]) -> Any:
+        if node["op"] in ("==", "!="):
+            names = [self._varbit_name(node[side]) for side in ("left", "right")]
+            if any(name is not None and not self.is_valid(packet, name[0]) for name in names):
+                return bool(self._guess.getrandbits(1))
+        return super()._operation(packet, node, params)
+
 
 class Reference:
     """One switch with one program. `guess` None: random() is plait-switch's with that seed, and time is given."""

@@ -224,8 +224,8 @@ class Bmv2:
                 replies = list(self._stream(iter(requests), timeout=self._ANSWER_S))
                 return [(reply.port, reply.packet) for reply in replies]
             except grpc.RpcError as error:
-                # The last stream may not have ended there yet.
-                if error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED and time.monotonic() < deadline:
+                # The last stream may not have ended there yet, and the first program not have started.
+                if _is_transient(error) and self._child.poll() is None and time.monotonic() < deadline:
                     continue
                 log = last_lines(self._log)
                 self._stop()
@@ -241,6 +241,11 @@ class Bmv2:
 
 
 _ELECTION = p4r.Uint128(low=1)
+
+
+def _is_transient(error: grpc.RpcError) -> bool:
+    not_ready = error.code() == grpc.StatusCode.UNAVAILABLE and error.details() == "not ready"
+    return not_ready or error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def _free_port() -> int:

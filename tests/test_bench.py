@@ -2,14 +2,15 @@
 
 import json
 import shutil
+from pathlib import Path
 
 from tests.conftest import needs_root, plait
 
 pytestmark = needs_root
 
 
-def test_switch() -> None:
-    result = plait("bench", "switch", "--json", "--seconds", "0.3")
+def test_switch(tmp_path: Path) -> None:
+    result = plait("bench", "switch", "--json", "--seconds", "0.3", "--program", "ecmp", "--out", str(tmp_path))
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     veth, memory = report["veth"], report["memory"]
@@ -17,6 +18,21 @@ def test_switch() -> None:
     assert veth["pps"] > 0 and veth["bare_pps"] > 0
     assert (veth["bmv2_pps"] is None) == (shutil.which("simple_switch_grpc") is None)
     assert memory["packet_hops_per_s"] > 0
+    assert memory["packet_hops_per_cpu_s"] > 0
+    curves = report["curves"]
+    assert {kind: [size for size, _ in points] for kind, points in curves["entries"].items()} == dict.fromkeys(
+        ("exact", "lpm", "ternary"), [10, 100, 1_000, 10_000, 100_000]
+    )
+    assert [count for count, _ in curves["switches"]] == [1, 5, 20, 45, 80]
+    assert all(cost > 0 for points in [*curves["entries"].values(), curves["switches"]] for _, cost in points)
+    assert report["programs"]["ecmp"]["ratio_to_ecmp"] == 1
+    assert all(Path(path).is_relative_to(tmp_path) and Path(path).exists() for path in report["pictures"])
+
+
+def test_switch_names_the_programs_there_are() -> None:
+    result = plait("bench", "switch", "--program", "ecpm")
+    assert result.returncode == 2
+    assert "--program 'ecpm': known are " in result.stderr and "ecmp" in result.stderr
 
 
 def test_nic() -> None:
