@@ -1,7 +1,10 @@
 """What the daemon runs, as checked values: `fabric.json`, or the command line of a single switch in the same form.
 
 {"seed": 1,
- "switches": [{"name": "s1", "device_id": 1, "grpc_addr": "127.0.0.1:9559"}],
+ "switches": [{"name": "s1", "device_id": 1, "grpc_addr": "127.0.0.1:9559", "priority_queues": 4,
+               "buffer": {"total_bytes": 12000000, "alpha": "1/2",
+                          "pfc": {"priorities": [3], "xoff_bytes": 64000, "headroom_bytes": 30000}},
+               "queues": [{"port": 3, "priority": 1, "rate_bps": 50000000}]}],
  "links": [{"a": ["s1", 1], "b": ["s2", 1], "rate_bps": 1000000000, "delay_ns": 1000, "loss": 0.0}],
  "interfaces": [{"switch": "s1", "port": 3, "interface": "s1-eth3"}],
  "control": "/run/user/0/fabric.sock"}
@@ -10,13 +13,16 @@
 import json
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
+
+from engine.buffer import Buffer, Pfc, fraction
 
 T = TypeVar("T")
 
 MAX_PORT = 511
-_MAX_RATE = 1 << 50
+_MAX_RATE = 10**14
 _MAX_DELAY_NS = 60 * 10**9
 _MAX_QUEUE = 1 << 40
 
@@ -31,6 +37,35 @@ class ConfigError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class QueueSpec:
+    """One queue of a port, or all (priority None), as engine.Switch.set_queue takes them."""
+
+    port: int
+    priority: int | None = None
+    rate_bps: int | None = None
+    rate_pps: int | None = None
+    depth_packets: int | None = None
+    depth_bytes: int | None = None
+    reserved_bytes: int | None = None
+    alpha: Fraction | None = None
+
+    def check(self, where: str, switch: "SwitchSpec") -> None:
+        """ConfigError if a value is out of range, or does not fit the switch."""
+        if self.priority is not None:
+            _in_range(where + ".priority", self.priority, 0, switch.priority_queues - 1)
+            if self.rate_bps is not None and self.rate_pps is not None:
+                raise ConfigError(where, "a queue has a rate in bits or in packets a second, not both")
+        for name in ("rate_bps", "rate_pps"):
+            if (value := getattr(self, name)) is not None:
+                _in_range(f"{where}.{name}", value, 0, _MAX_RATE)
+        for name in ("depth_packets", "depth_bytes", "reserved_bytes"):
+            if (value := getattr(self, name)) is not None:
+                _in_range(f"{where}.{name}", value, 0, _MAX_QUEUE)
+        if switch.buffer is None and (self.reserved_bytes is not None or self.alpha is not None):
+            raise ConfigError(where, "reserved_bytes and alpha need a shared buffer, the switch's field 'buffer'")
+
+
+@dataclass(frozen=True, slots=True)
 class SwitchSpec:
     """One switch. `program` is a BMv2 JSON to run from the start."""
 
@@ -41,6 +76,8 @@ class SwitchSpec:
     drop_port: int = MAX_PORT
     priority_queues: int = 1
     program: str | None = None
+    buffer: Buffer | None = None
+    queues: tuple[QueueSpec, ...] = ()
 
     def check(self, where: str) -> None:
         """ConfigError if a value is out of range."""
@@ -52,6 +89,10 @@ class SwitchSpec:
         if self.cpu_port == self.drop_port:
             raise ConfigError(where + ".cpu_port", f"{self.cpu_port} is the drop port too")
         _in_range(where + ".priority_queues", self.priority_queues, 1, 8)
+        for priority in self.buffer.pfc.priorities if self.buffer is not None and self.buffer.pfc else ():
+            _in_range(where + ".buffer.pfc.priorities", priority, 0, self.priority_queues - 1)
+        for i, queue in enumerate(self.queues):
+            queue.check(f"{where}.queues[{i}]", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +181,11 @@ class FabricSpec:
                 raise ConfigError(where, f"port {port} is the drop port of '{name}'")
             if port and port == by_name[name].cpu_port:
                 raise ConfigError(where, f"port {port} is the CPU port of '{name}'")
+        ports = {end for _, end in ends} | {(s.name, s.cpu_port) for s in self.switches if s.cpu_port}
+        for i, switch in enumerate(self.switches):
+            for j, queue in enumerate(switch.queues):
+                if (switch.name, queue.port) not in ports:
+                    raise ConfigError(f"switches[{i}].queues[{j}].port", f"port {queue.port} is not connected")
         _unique("port", [(where, f"{name}:{port}") for where, (name, port) in ends])
         _unique("interface", [(f"interfaces[{i}].interface", a.interface) for i, a in enumerate(self.interfaces)])
         if self.control is not None and not 1 <= len(self.control.encode()) <= 107:
@@ -179,6 +225,48 @@ def parse_fabric(document: Any) -> FabricSpec:
     return spec
 
 
+def parse_buffer(document: Any, where: str = "buffer") -> Buffer:
+    """The shared buffer of a JSON object, checked; fractions are whole numbers or strings such as "1/8"."""
+    parts = _arguments(Buffer, document, where, ("total_bytes",))
+    if parts.get("pfc") is not None:
+        place = f"{where}.pfc"
+        pfc = _arguments(Pfc, parts["pfc"], place, ("priorities", "headroom_bytes"))
+        priorities = _list(pfc["priorities"], f"{place}.priorities")
+        pfc["priorities"] = tuple(_typed(p, int, f"{place}.priorities") for p in priorities)
+        parts["pfc"] = Pfc(**pfc)
+    buffer = Buffer(**parts)
+    try:
+        buffer.check(where)
+    except ValueError as error:
+        field, _, reason = str(error).partition(": ")
+        raise ConfigError(field, reason) from None
+    return buffer
+
+
+def _arguments(part: type, value: Any, where: str, required: tuple[str, ...]) -> dict[str, Any]:
+    """Members of a Buffer or Pfc: whole numbers and fractions checked, the rest as it is."""
+    given = dict(_members(value, where, part))
+    for name in required:
+        if name not in given:
+            raise ConfigError(f"{where}.{name}", "the field is missing")
+    for name, member in given.items():
+        place = f"{where}.{name}"
+        if name.endswith("alpha"):
+            given[name] = None if member is None and name != "alpha" else _fraction(member, place)
+        elif name not in ("pfc", "priorities"):
+            given[name] = _typed(member, int | None if name == "xoff_bytes" else int, place)
+    return given
+
+
+def _fraction(value: Any, where: str) -> Fraction:
+    if not (_is_int(value) or isinstance(value, str)):
+        raise ConfigError(where, f'must be a whole number or a string such as "1/8", not {_kind(value)}')
+    try:
+        return fraction(where, value)
+    except ValueError as error:
+        raise ConfigError(where, str(error).partition(": ")[2]) from None
+
+
 def check_address(where: str, address: str) -> None:
     """ConfigError unless `address` is HOST:PORT, [IPV6]:PORT or unix:PATH."""
     if address.startswith("unix:") and len(address) > 5:
@@ -206,6 +294,7 @@ def _build(part: type[T], value: Any, where: str) -> T:
 
 _REQUIRED = {
     "SwitchSpec": {"name", "device_id", "grpc_addr"},
+    "QueueSpec": {"port"},
     "LinkSpec": {"a", "b"},
     "InterfaceSpec": {"switch", "port", "interface"},
 }
@@ -228,6 +317,12 @@ def _list(value: Any, where: str) -> list[Any]:
 
 
 def _typed(value: Any, wanted: Any, where: str) -> Any:
+    if wanted == Buffer | None:
+        return None if value is None else parse_buffer(value, where)
+    if wanted == Fraction | None:
+        return None if value is None else _fraction(value, where)
+    if wanted == tuple[QueueSpec, ...]:
+        return tuple(_build(QueueSpec, item, f"{where}[{i}]") for i, item in enumerate(_list(value, where)))
     if wanted in (int | None, str | None):
         if value is None:
             return None
@@ -277,4 +372,14 @@ def _unique(what: str, values: Iterable[tuple[str, Any]]) -> None:
         seen[value] = where
 
 
-__all__ = ["ConfigError", "FabricSpec", "InterfaceSpec", "LinkSpec", "SwitchSpec", "check_address", "load_fabric"]
+__all__ = [
+    "ConfigError",
+    "FabricSpec",
+    "InterfaceSpec",
+    "LinkSpec",
+    "QueueSpec",
+    "SwitchSpec",
+    "check_address",
+    "load_fabric",
+    "parse_buffer",
+]

@@ -216,8 +216,11 @@ class Client:
         depth_packets: int | None = None,
         depth_bytes: int | None = None,
         queue: int | None = None,
+        rate_pps: int | None = None,
+        reserved_bytes: int | None = None,
+        alpha: str | None = None,
     ) -> None:
-        """Change the queues of a port, or one of them."""
+        """Change the queues of a port, or one of them, as engine.Switch.set_queue does."""
         self.request(
             "queue_set",
             switch=switch,
@@ -226,7 +229,26 @@ class Client:
             depth_packets=depth_packets,
             depth_bytes=depth_bytes,
             queue=queue,
+            rate_pps=rate_pps,
+            reserved_bytes=reserved_bytes,
+            alpha=alpha,
         )
+
+    def queues(self, switch: str, port: int | None = None, queue: int | None = None) -> list[dict[str, Any]]:
+        """Per queue of a switch, or of a port, or the one: port, priority, limits, what waits, drops by reason."""
+        return list(self.request("queues", switch=switch, port=port, queue=queue))
+
+    def queue_hold(self, switch: str, port: int, *, hold: bool, queue: int | None = None) -> None:
+        """Stop or go on serving a queue, or all of a port's."""
+        self.request("queue_hold", switch=switch, port=port, hold=hold, queue=queue)
+
+    def buffer(self, switch: str) -> dict[str, Any]:
+        """A switch's shared `buffer` as fabric.json gives it, or None, and how full it is (`state`)."""
+        return dict(self.request("buffer", switch=switch))
+
+    def buffer_set(self, switch: str, buffer: Mapping[str, Any] | None) -> None:
+        """Give a switch a shared buffer, as in fabric.json, or take it away."""
+        self.request("buffer_set", switch=switch, buffer=buffer)
 
     def stop(self) -> None:
         """Stop the fabric. Returns when it has accepted; its process ends shortly after."""

@@ -22,6 +22,7 @@ import engine
 from fastswitch import flags
 from fastswitch.config import ConfigError
 from fastswitch.control import ControlError, ControlServer
+from fastswitch.queues import QueueVerbs, set_up
 from fastswitch.server import Device, P4RuntimeServer
 from fastswitch.server.dataplane import DataplaneServer
 from fastswitch.server.errors import P4RuntimeError
@@ -160,6 +161,11 @@ class Daemon:
             self._links.append(LinkHandle(handle))
         for attached in spec.interfaces:
             self._links.append(self._attach(attached))
+        for s in spec.switches:
+            try:
+                set_up(self._switches[s.name], s)
+            except ValueError as error:
+                raise StartError(str(error)) from None
 
     def _attach(self, spec: Any) -> "LinkHandle":
         try:
@@ -251,7 +257,7 @@ class Daemon:
             "capture_start": self._capture_start,
             "capture_stop": self._capture_stop,
             "link_set": self._link_set,
-            "queue_set": self._queue_set,
+            **QueueVerbs(self._switches).verbs(),
             "stop": self._stop.set,
         }
 
@@ -318,24 +324,6 @@ class Daemon:
             chosen.up = up
             for switch, port in chosen.ends:
                 self._devices[switch].port_changed(port)
-
-    def _queue_set(
-        self,
-        switch: str,
-        port: int,
-        rate_bps: int | None = None,
-        depth_packets: int | None = None,
-        depth_bytes: int | None = None,
-        queue: int | None = None,
-    ) -> None:
-        if not isinstance(switch, str) or switch not in self._switches:
-            raise ControlError(f"no switch is named {switch!r}")
-        given = {"rate_bps": rate_bps, "depth_packets": depth_packets, "depth_bytes": depth_bytes, "queue": queue}
-        changes = {name: value for name, value in given.items() if value is not None}
-        for name, value in {"port": port, **changes}.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ControlError(f"{name} must be a whole number that is not negative")
-        self._switches[switch].set_queue(port, **changes)
 
     def _link(self, name: str) -> "LinkHandle":
         """A link by its name, or by an end of it as SWITCH:PORT or as an interface's name."""

@@ -42,6 +42,9 @@ MIN_QUEUE_PACKETS = 64
 # Queues hold this many bandwidth-delay products, so that ECN marks long before anything is dropped.
 _QUEUE_BDPS = 4
 
+# Of a Plait fabric, in its run directory.
+CONTROL_SOCKET = "fabric.sock"
+
 _POLL_S = 0.01
 
 _SPECIAL_PORTS = {"cpu_port": defaults.CPU_PORT, "drop_port": defaults.DROP_PORT}
@@ -145,7 +148,7 @@ class PlaitSwitches(Switches):
 
     @property
     def control_socket(self) -> Path:
-        return self.run_dir / "fabric.sock"
+        return self.run_dir / CONTROL_SOCKET
 
     def config(self) -> dict[str, Any]:
         """What `plait-switch --fabric` reads: switches, links in memory, links that are interfaces."""

@@ -80,6 +80,73 @@ static void random_frame(struct fuzz *fuzz, struct plait_switch *sw)
     CHECK_EQUAL(plait_switch_inject(sw, (uint32_t)pick(fuzz, 0, 511), 0, frame, length, &error), 0);
 }
 
+/* Holds, depths, rates, buffers and pauses: any of them, or what is refused. */
+static void random_queues(struct fuzz *fuzz, struct plait_switch *sw)
+{
+    struct plait_error error;
+    int32_t queue = (int32_t)pick(fuzz, 0, 2) - 1;
+    uint32_t port = (uint32_t)pick(fuzz, 1, 2);
+    struct plait_queue_change change = {-1, -1, -1, -1, -1, {0, 0}};
+    struct plait_buffer_spec spec = {
+        .total_bytes = pick(fuzz, 0, 60000),
+        .reserved_bytes = pick(fuzz, 0, 600),
+        .alpha = {(uint32_t)pick(fuzz, 0, 8), (uint32_t)pick(fuzz, 1, 8)},
+        .lossless = (uint32_t)pick(fuzz, 0, 4),
+        .xoff_bytes = pick(fuzz, 0, 6000),
+        .xoff_alpha = {1, (uint32_t)pick(fuzz, 0, 2)},
+        .xon_gap_bytes = pick(fuzz, 0, 3000),
+        .headroom_bytes = pick(fuzz, 0, 9000),
+        .pause_quanta = (uint32_t)pick(fuzz, 511, 65536),
+    };
+    switch (pick(fuzz, 0, 6)) {
+    case 0:
+        CHECK_EQUAL(plait_switch_hold_queue(sw, port, queue, (int)pick(fuzz, 0, 1), &error), 0);
+        break;
+    case 1:
+        change.rate_bps = (int64_t)(pick(fuzz, 0, 3) ? pick(fuzz, 1000000, 2000000000) : pick(fuzz, 0, 2));
+        break;
+    case 2:
+        change.rate_pps = (int64_t)pick(fuzz, 0, 1000000);
+        break;
+    case 3:
+        change.depth_packets = (int64_t)pick(fuzz, 0, 20);
+        change.depth_bytes = (int64_t)pick(fuzz, 0, 20000);
+        break;
+    case 4:
+        change.reserved_bytes = (int64_t)pick(fuzz, 0, 3000);
+        change.alpha = (struct plait_fraction){(uint32_t)pick(fuzz, 0, 3), (uint32_t)pick(fuzz, 0, 3)};
+        break;
+    default:
+        plait_switch_set_buffer(sw, &spec, &error);
+    }
+    plait_switch_set_queue(sw, port, queue, &change, &error);
+    struct plait_queue_state state;
+    CHECK_EQUAL(plait_switch_queue_state(sw, port, (uint32_t)pick(fuzz, 0, 1), &state, &error), 0);
+}
+
+static void random_pause(struct fuzz *fuzz, struct plait_switch *sw)
+{
+    uint8_t frame[60] = {1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0x88, 0x08, 1, (uint8_t)pick(fuzz, 0, 1), 0};
+    struct plait_error error;
+    for (size_t i = 16; i < 34; i++)
+        frame[i] = pick(fuzz, 0, 1) ? 0 : (uint8_t)pick(fuzz, 0, 255);
+    CHECK_EQUAL(plait_switch_inject(sw, (uint32_t)pick(fuzz, 0, 3), 0, frame, (uint32_t)pick(fuzz, 12, 60), &error), 0);
+}
+
+/* Ends what keeps packets waiting for ever. */
+static void let_go(struct plait_switch *sw)
+{
+    struct plait_error error;
+    struct plait_queue_change change = {-1, 0, -1, -1, -1, {0, 0}};
+    for (uint32_t port = 1; port <= 2; port++) {
+        CHECK_EQUAL(plait_switch_hold_queue(sw, port, -1, 0, &error), 0);
+        CHECK_EQUAL(plait_switch_set_queue(sw, port, -1, &change, &error), 0);
+        change.rate_bps = 1000000000;
+        CHECK_EQUAL(plait_switch_set_queue(sw, port, -1, &change, &error), 0);
+        change.rate_bps = -1;
+    }
+}
+
 /* What a link carried is what the other end received: no packet appears or vanishes between the counters. */
 static void check_links(struct fuzz *fuzz)
 {
@@ -92,7 +159,7 @@ static void check_links(struct fuzz *fuzz)
             CHECK_EQUAL(plait_link_stats(fuzz->links[i], direction, &stats), 0);
             CHECK_EQUAL(plait_switch_port_stats(direction ? b : a, direction ? 2 : 1, &from, &error), 0);
             CHECK_EQUAL(plait_switch_port_stats(direction ? a : b, direction ? 1 : 2, &to, &error), 0);
-            CHECK_EQUAL(from.sent_packets, stats.packets + stats.drops_loss + stats.drops_down);
+            CHECK_EQUAL(from.sent_packets + from.pauses_sent, stats.packets + stats.drops_loss + stats.drops_down);
             CHECK(to.received_packets >= stats.packets);
             CHECK_EQUAL(from.queue_packets, 0);
         }
@@ -109,6 +176,10 @@ static void fuzz_one(uint64_t seed)
         if (pick(&fuzz, 0, 9) == 0)
             random_entry(&fuzz, sw);
         random_frame(&fuzz, sw);
+        if (pick(&fuzz, 0, 9) == 0)
+            random_queues(&fuzz, sw);
+        if (pick(&fuzz, 0, 9) == 0)
+            random_pause(&fuzz, sw);
         if (pick(&fuzz, 0, 3) == 0)
             plait_fabric_run_until(fuzz.fabric, plait_fabric_now(fuzz.fabric) + pick(&fuzz, 0, 5000), UINT64_MAX,
                                    &done);
@@ -120,12 +191,19 @@ static void fuzz_one(uint64_t seed)
         plait_notice_free(notice);
     }
     /* Loops may go on for ever; without entries every packet soon meets the default, a drop. */
-    for (int i = 0; i < SWITCHES; i++)
+    for (int i = 0; i < SWITCHES; i++) {
         CHECK_EQUAL(plait_switch_load(fuzz.switches[i], echo_program, &error), 0);
+        let_go(fuzz.switches[i]);
+    }
     plait_fabric_run_until(fuzz.fabric, UINT64_MAX, UINT64_MAX, &done);
     CHECK(done);
     CHECK_EQUAL(plait_fabric_packets_alive(fuzz.fabric), 0);
     check_links(&fuzz);
+    for (int i = 0; i < SWITCHES; i++) {
+        struct plait_buffer_state state;
+        plait_switch_buffer_state(fuzz.switches[i], &state);
+        CHECK_EQUAL(state.used_bytes, 0);
+    }
     plait_fabric_destroy(fuzz.fabric);
 }
 

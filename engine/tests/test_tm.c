@@ -164,6 +164,31 @@ static void idle_gap_resets_the_fraction(void)
     bench_free(&bench);
 }
 
+/* The rate changes again and again while a packet of 10^6 bits is sent: the port sends every bit once. */
+static void rates_change_in_service(uint64_t seed)
+{
+    struct bench bench;
+    struct plait_random random;
+    plait_random_seed(&random, seed);
+    bench_init(&bench, 1, 1000);
+    CHECK(offer(&bench, 0, 10000, 0));
+    unsigned __int128 bits_left = (unsigned __int128)80000 * NS_PER_SECOND;
+    while (bench.port.busy_until > bench.events.now) {
+        sim_time step = plait_random_between(&random, 1, 1000000000);
+        if (bench.port.rate * (unsigned __int128)step >= bits_left)
+            break;
+        bits_left -= bench.port.rate * (unsigned __int128)step;
+        plait_event_advance(&bench.events, bench.events.now + step);
+        plait_port_set_rate(&bench.port, plait_random_between(&random, 1, 5000));
+        sim_time end = bench.events.now + (sim_time)(bits_left / bench.port.rate);
+        /* What is bits_left of a nanosecond is carried, so that only the last division rounds. */
+        CHECK_EQUAL(bench.port.busy_until, end);
+    }
+    plait_port_set_rate(&bench.port, 0);
+    CHECK_EQUAL(bench.port.busy_until, bench.events.now);
+    bench_free(&bench);
+}
+
 static bool clone_to_itself(void *owner, struct plait_port *port, struct plait_pkt *pkt)
 {
     struct bench *bench = owner;
@@ -200,5 +225,7 @@ void test_traffic_manager(void)
     high_priority_goes_first();
     unlimited_rate_keeps_no_queue();
     idle_gap_resets_the_fraction();
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        rates_change_in_service(seed);
     endless_egress_takes_turns();
 }

@@ -147,6 +147,8 @@ def without(section, name):
     return document
 
 
+PFC = {"headroom_bytes": 1, "xoff_bytes": 1}
+
 BAD_FABRICS = [
     ([], "fabric: must be an object, not a list"),
     ({}, "switches: the field is missing"),
@@ -184,6 +186,29 @@ BAD_FABRICS = [
     (without("links", "b"), r"links\[0\].b: the field is missing"),
     (changed("interfaces", interface="../x"), r"interfaces\[0\].interface: '../x' is no name of a network interface"),
     (without("interfaces", "switch"), r"interfaces\[0\].switch: the field is missing"),
+    (changed("switches", buffer={}), r"switches\[0\].buffer.total_bytes: the field is missing"),
+    (changed("switches", buffer={"total_bytes": 0}), r"switches\[0\].buffer.total_bytes: 0 is not within 1..2\^40-1"),
+    (changed("switches", buffer={"total_bytes": 9, "alpha": "x"}), r"buffer.alpha: 'x' is no fraction such as 1/2"),
+    (changed("switches", buffer={"total_bytes": 9, "alpha": 0.5}), r"buffer.alpha: must be a whole number or a string"),
+    (changed("switches", buffer={"total_bytes": 9, "size": 1}), r"switches\[0\].buffer.size: the field is unknown"),
+    (changed("switches", buffer={"total_bytes": 9, "pfc": {"priorities": 3, "headroom_bytes": 1}}), "must be a list"),
+    (changed("switches", buffer={"total_bytes": 9, "pfc": {"headroom_bytes": 1}}), "pfc.priorities: the field"),
+    (
+        changed("switches", buffer={"total_bytes": 9, "pfc": {"priorities": [0], "headroom_bytes": 1}}),
+        r"switches\[0\].buffer.pfc: exactly one of xoff_bytes and xoff_alpha must be given",
+    ),
+    (
+        changed("switches", buffer={"total_bytes": 9, "pfc": PFC | {"priorities": [1]}}),
+        r"switches\[0\].buffer.pfc.priorities: 1 is not within 0..0",
+    ),
+    (changed("switches", queues=[{"port": 9}]), r"switches\[0\].queues\[0\].port: port 9 is not connected"),
+    (changed("switches", queues=[{"port": 1, "priority": 1}]), r"queues\[0\].priority: 1 is not within 0..0"),
+    (changed("switches", queues=[{"port": 1, "alpha": "1/2"}]), "reserved_bytes and alpha need a shared buffer"),
+    (changed("switches", queues=[{"port": 1, "rate_pps": -1}]), r"queues\[0\].rate_pps: -1 is not within 0"),
+    (
+        changed("switches", queues=[{"port": 1, "priority": 0, "rate_pps": 1, "rate_bps": 1}]),
+        r"switches\[0\].queues\[0\]: a queue has a rate in bits or in packets a second, not both",
+    ),
 ]
 
 

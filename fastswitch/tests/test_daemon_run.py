@@ -258,7 +258,7 @@ def test_the_control_socket_is_private_and_answers(fabric, tmp_path):
         (b'{"verb": "queue_set", "switch": "s1", "port": 1, "queue": 1}', "queue 1 of port 1: the port has 1 queues"),
         (b'{"verb": "queue_hold", "switch": "s1", "port": 1, "hold": 1}', "queue_hold: hold must be true or false"),
         (b'{"verb": "queues", "switch": "s1", "port": "1"}', "queues: port must be a whole number"),
-        (b'{"verb": "buffer_set", "switch": "s1", "buffer": {}}', "buffer_set: buffer.total_bytes: the field is missing"),
+        (b'{"verb": "buffer_set", "switch": "s1", "buffer": {}}', "buffer.total_bytes: the field is missing"),
         (b'{"verb": "buffer_set", "switch": "s1", "buffer": 5}', "buffer_set: buffer: must be an object, not 5"),
         (b'{"verb": "link_set", "link": "s1:1", "rate_bps": 9223372036854775808}', "rate_bps: 9223372036854775808"),
         (b'{"verb": "capture_start", "link": "s1:1", "path": "x"}', "capture_start: path must be absolute"),
