@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fuzz.run import Outcome, run
-from fuzz.targets import TARGETS
+from fuzz.targets import TARGETS, find
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,12 +26,12 @@ def main(argv: list[str] | None = None) -> int:
     seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     names = list(TARGETS) if options.target == "all" else [options.target]
-    shares = sum(TARGETS[name].share for name in names)
+    shares = sum(find(name).share for name in names)
 
     def fuzz(name: str) -> Outcome:
         if options.case is not None:
             return run(name, seed, options.out, first=options.case, cases=1)
-        seconds = options.seconds * min(options.jobs, len(names)) * TARGETS[name].share / shares
+        seconds = options.seconds * min(options.jobs, len(names)) * find(name).share / shares
         return run(name, seed, options.out, seconds=seconds, cases=options.cases)
 
     found = 0

@@ -61,7 +61,7 @@ class Grammar:
         for index in range(rng.randrange(2, 5)):
             self.types[f"t{index}"] = self._fields(rng.randrange(1, 6))
         if rng.random() < 0.4:
-            fixed = [["length", 8], ["v", "*"], ["after", rng.choice([8, 16, 40])]]
+            fixed: list[list[Any]] = [["length", 8], ["v", "*"], ["after", rng.choice([8, 16, 40])]]
             self.types["tv"] = fixed
         fixed_types = [name for name in self.types if name != "tv"]
         for index in range(rng.randrange(2, 6)):

@@ -50,6 +50,7 @@ class Messages:
         made = self.entity()
         if self._rng.random() < 0.5:
             kind = made.WhichOneof("entity")
+            assert kind is not None
             made.ClearField(kind)
             getattr(made, kind).SetInParent()
         return made

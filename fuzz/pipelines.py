@@ -109,10 +109,10 @@ def populate(rng: random.Random, code: Compiled, reference: Interpreter | None, 
                 reference.add_entry(*arguments)
     for value_set in code.program.value_sets:
         for _ in range(rng.randrange(4)):
-            parts = [rng.getrandbits(width) >> rng.randrange(width) for width in value_set.key_widths or ()]
-            if not parts:
+            widths = value_set.key_widths or ()
+            key = b"".join((rng.getrandbits(w) >> rng.randrange(w)).to_bytes((w + 7) // 8, "big") for w in widths)
+            if not key:
                 continue
-            key = b"".join(v.to_bytes((w + 7) // 8, "big") for v, w in zip(parts, value_set.key_widths, strict=True))
             code.add_value(value_set.name, key)
             if reference is not None:
                 reference.value_sets[value_set.name].add(int.from_bytes(key, "big"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fuzz.process import environment, resident_bytes
-from fuzz.targets import TARGETS
+from fuzz.targets import find
 from fuzz.worker import PROGRESS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,10 +21,11 @@ _POLL = 0.05  # seconds
 
 @dataclass
 class Fault:
-    """A case that failed: how, and the folder with its inputs and report."""
+    """A case that failed: how, what the worker said, and the folder where that is kept beside the inputs."""
 
     case: int
     what: str
+    report: str
     folder: Path
 
 
@@ -72,7 +73,7 @@ def run(
 
 class _Worker:
     def __init__(self, name: str, seed: int, first: int, cases: int, seconds: float, keep: Path | None = None) -> None:
-        self.target = TARGETS[name]
+        self.target = find(name)
         self.case = first
         self.inputs = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="plait-fuzz-")
@@ -134,11 +135,11 @@ def _summary(report: str) -> str:
 
 def _keep(name: str, seed: int, worker: _Worker, what: str, out: Path) -> Fault:
     """Runs the case once more, alone, which saves its inputs; writes the report beside them."""
-    folder = out / f"{name}-seed{seed}-case{worker.case}"
+    folder = out / f"{name.rpartition(':')[2]}-seed{seed}-case{worker.case}"
     folder.mkdir(parents=True, exist_ok=True)
     again = _Worker(name, seed, worker.case, 1, _FOREVER, folder)
     repeated = again.wait()
     command = f"python -m fuzz {name} --seed {seed} --case {worker.case}"
     alone = repeated or "nothing: it takes the cases before it"
     (folder / "report.txt").write_text(f"{what}\n\n{command}\nalone: {alone}\n\n{worker.report}")
-    return Fault(worker.case, what, folder)
+    return Fault(worker.case, what, worker.report, folder)

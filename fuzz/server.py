@@ -20,6 +20,7 @@ from fuzz.mutation import Mutator, mutated_bytes
 from fuzz.packets import ROOT
 from fuzz.target import Fault, Target
 
+_Set = p4r.SetForwardingPipelineConfigRequest
 _SERVICE = "/p4.v1.P4Runtime/"
 _METHODS = ("Write", "Read", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities")
 _REQUESTS = 120
@@ -151,7 +152,9 @@ class _Session:
                 config.config.p4_device_config = json.dumps(self._mutator.mutated(rng)).encode()
             else:
                 mutate(rng, config.config.p4info, changes=4)
-            config.action = rng.choice([1, 2, 3, 3, 4, 5])
+            config.action = rng.choice(
+                [_Set.VERIFY, _Set.VERIFY_AND_SAVE, _Set.VERIFY_AND_COMMIT, _Set.RECONCILE_AND_COMMIT]
+            )
             return "SetForwardingPipelineConfig", config
         return "GetForwardingPipelineConfig", p4r.GetForwardingPipelineConfigRequest(device_id=1)
 

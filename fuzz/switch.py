@@ -92,7 +92,7 @@ class _Lab:
     def run(self) -> None:
         """Steps in random order; at the end everything that came in has gone somewhere."""
         refusals = (*_REFUSALS, self._engine.EntryExists, self._engine.TableFull)
-        steps: list[Callable[[], object]] = [self._inject] * 8 + [self._insert] * 5
+        steps: list[Callable[[], None]] = [self._inject] * 8 + [self._insert] * 5
         steps += [self._modify, self._delete, self._member, self._group, self._default, self._replication]
         steps += [self._arrays, self._queues, self._link, self._turn, self._turn, self._events, self._generate]
         for _ in range(_STEPS):

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from fuzz.target import generator
-from fuzz.targets import TARGETS
+from fuzz.targets import find
 
 PROGRESS = struct.Struct("<QQ")  # case, inputs
 
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
     with open(progress, "r+b") as file, mmap.mmap(file.fileno(), PROGRESS.size) as shared:
         case, inputs = int(first), 0
         PROGRESS.pack_into(shared, 0, case, inputs)
-        target = TARGETS[name](Path(keep[0]) if keep else None)
+        target = find(name)(Path(keep[0]) if keep else None)
         deadline = time.monotonic() + float(seconds)
         try:
             while case < int(first) + int(cases) and time.monotonic() < deadline:
