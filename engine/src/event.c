@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARITY 4
+#define ARITY PLAIT_EVENT_ARITY
 
 static inline bool before(const struct plait_event_slot *a, const struct plait_event_slot *b)
 {
@@ -85,6 +85,11 @@ void plait_event_schedule_ordered(struct plait_event_queue *queue, struct plait_
 {
     assert(event->position == PLAIT_EVENT_IDLE);
     assert(time >= queue->now);
+    if (queue->hole) {
+        queue->hole = false;
+        sift_down(queue, 0, (struct plait_event_slot){time, order, event});
+        return;
+    }
     assert(queue->size < queue->capacity);
     sift_up(queue, queue->size++, (struct plait_event_slot){time, order, event});
 }
@@ -117,13 +122,18 @@ void plait_event_cancel(struct plait_event_queue *queue, struct plait_event *eve
 void plait_event_fire_next(struct plait_event_queue *queue)
 {
     assert(queue->size > 0);
+    assert(!queue->hole);
     struct plait_event_slot first = queue->heap[0];
     assert(first.time >= queue->now);
-    remove_at(queue, 0);
     first.event->position = PLAIT_EVENT_IDLE;
     queue->now = first.time;
     queue->fired++;
+    queue->hole = true;
     first.event->fire(first.event->context);
+    if (queue->hole) {
+        queue->hole = false;
+        remove_at(queue, 0);
+    }
 }
 
 void plait_event_advance(struct plait_event_queue *queue, sim_time time)

@@ -4,6 +4,9 @@
  * in which their order numbers were drawn, which is insertion order unless a caller drew one earlier (a link does: a
  * packet's arrival is ordered by when it was sent, though only the first packet in flight has an event).
  *
+ * While an event fires, its slot stays at the root as a hole that is before all others; most events schedule one other
+ * (or themselves), which then takes the hole and sifts down once, where a removal and an insertion would sift twice.
+ *
  * The event is its own handle: it is embedded in what it belongs to, so scheduling allocates nothing and cancelling
  * is O(log n).  plait_event_init reserves its place in the heap, hence plait_event_schedule cannot fail.
  */
@@ -12,7 +15,8 @@
 
 #include "units.h"
 
-#define PLAIT_EVENT_IDLE UINT32_MAX
+#define PLAIT_EVENT_IDLE  UINT32_MAX
+#define PLAIT_EVENT_ARITY 4u /* children of a heap node */
 
 struct plait_event {
     void (*fire)(void *context);
@@ -32,7 +36,8 @@ struct plait_event_queue {
     uint64_t fired;
     struct plait_event_slot *heap;
     uint32_t size;
-    uint32_t registered; /* events initialised and not yet released: size <= registered <= capacity */
+    bool hole; /* heap[0] is that of the event that fires */
+    uint32_t registered; /* events initialised and not yet released: size <= registered + hole <= capacity */
     uint32_t capacity;
 };
 
@@ -57,7 +62,13 @@ static inline bool plait_event_is_scheduled(const struct plait_event *event)
 }
 static inline sim_time plait_event_next_time(const struct plait_event_queue *queue)
 {
-    return queue->size ? queue->heap[0].time : SIM_TIME_NEVER;
+    if (!queue->hole)
+        return queue->size ? queue->heap[0].time : SIM_TIME_NEVER;
+    sim_time next = SIM_TIME_NEVER; /* the least of the root's children */
+    for (uint32_t child = 1; child < queue->size && child <= PLAIT_EVENT_ARITY; child++)
+        if (queue->heap[child].time < next)
+            next = queue->heap[child].time;
+    return next;
 }
 
 /* Advances now to the first event and fires it. Precondition: there is one. */
