@@ -66,7 +66,6 @@ class Actions:
         out.line("    struct plait_instance *instance, struct plait_packet *packet, struct phv *phv,")
         out.line("    const uint64_t *params)")
         out.line("{")
-        out.lines("(void)instance;", "(void)packet;", "(void)phv;", "(void)params;")
         if leaves:
             out.line("bool go_on = true;")
         self.expressions.params_offsets = param_offsets(action)[0]

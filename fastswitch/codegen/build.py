@@ -25,6 +25,8 @@ FLAGS = (
     # A program may compare what can only be equal, or a number with the least there is.
     *("-Wno-type-limits", "-Wno-tautological-compare", "-Wno-bool-compare", "-Wno-int-in-bool-context"),
     *("-Wno-bool-operation", "-Wno-sign-compare"),
+    # ... nor need it use what all functions of a kind get or begin with.
+    *("-Wno-unused-parameter", "-Wno-unused-variable", "-Wno-unused-but-set-variable"),
 )
 # Warnings find mistakes of the generator. A compiler that warns of something new must not stop a user's program, so
 # then it is built without them, and the log says so; tests turn this off.

@@ -36,9 +36,9 @@ class DeparserEmitter:
         out.line(f'_Static_assert(PLAIT_HEADROOM == {HEADROOM}, "headroom");')
         out.line("static void deparse(struct plait_instance *instance, struct plait_packet *packet)")
         out.line("{")
-        out.lines("struct phv *phv = packet->phv;", "(void)instance;", "(void)phv;")
+        out.line("struct phv *phv = packet->phv;")
         if any(call.op in ("assert", "assume") for call in self.program.deparse_calls):
-            out.lines("bool go_on = true;", "(void)go_on;")
+            out.line("bool go_on = true;")
         emit_update(out, self.program, self.expressions, self.layout, self.hashes)
         out.line("uint32_t size = 0;")
         for header in order:
@@ -56,7 +56,6 @@ class DeparserEmitter:
             out.line("}")
         out.line("{")
         out.line("uint8_t *at = packet->data + packet->payload_offset - size;")
-        out.line("(void)at;")
         for header in order:
             self._emit_header(out, header)
         out.line("}")
@@ -93,7 +92,7 @@ class DeparserEmitter:
     def emit_copies(self, out: Emitter) -> None:
         out.line("static void copy_field_list(uint32_t field_list, void *to_phv, const void *from_phv)")
         out.line("{")
-        out.lines("struct phv *to = to_phv;", "const struct phv *from = from_phv;", "(void)to;", "(void)from;")
+        out.lines("struct phv *to = to_phv;", "const struct phv *from = from_phv;")
         out.line("switch (field_list) {")
         for each in self.program.field_lists:
             out.line(f"case {each.id}:")
@@ -106,7 +105,7 @@ class DeparserEmitter:
         out.lines("}", "}", "")
         out.line("static void reset_metadata(void *of_phv)")
         out.line("{")
-        out.lines("struct phv *phv = of_phv;", "(void)phv;")
+        out.line("struct phv *phv = of_phv;")
         for header in self.program.headers:
             if header.metadata:
                 path = self.layout.header(header)

@@ -56,6 +56,7 @@ class Expressions:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         layout.index_text = self.count
+        self.compared: set[int] = set()  # header types, by index
         self.wide_bits = 0  # widest number that needs struct plait_wide; 0: none does
         self.params_offsets: list[int] = []
         self._intervals: dict[Data, Interval] = {}
@@ -459,12 +460,14 @@ class Expressions:
     def _same(self, left: HeaderExpr | model.UnionExpr, right: HeaderExpr | model.UnionExpr) -> str:
         if isinstance(left, HeaderExpr) and isinstance(right, HeaderExpr):
             kind = self.layout.kind_of(left)
+            self.compared.add(kind.index)
             return f"{same_function(kind)}(&{self.layout.header_expr(left)}, &{self.layout.header_expr(right)})"
         assert isinstance(left, model.UnionExpr) and isinstance(right, model.UnionExpr)
         one, other = self.layout.union_expr(left), self.layout.union_expr(right)
         members = self.layout.union_members(left)
         if len(one) + len(other) > MAX_PATH_TEXT:
             raise ProgramError("document", "header unions at computed indexes are compared: the indexes are too long")
+        self.compared |= {header.type.index for header in members}
         # Equal unions have the same valid member with equal fields, or no valid one.
         tests = [
             f"({one}.m{i}.valid == {other}.m{i}.valid && "

@@ -15,7 +15,7 @@ from .pipeline import PipelineEmitter
 from .storing import Stores
 
 # Raise with any change of what is generated: part of the key of the cache.
-GENERATOR_VERSION = 2
+GENERATOR_VERSION = 3
 
 
 def generate(program: Program) -> str:
@@ -31,9 +31,6 @@ def generate(program: Program) -> str:
             hashes.add_selector(table.selector)
 
     body = Emitter()
-    layout.emit_structs(body)
-    body.line()
-    stores.emit_same_functions(body)
     descriptors.emit(body)
     hashes.emit(body)
     for action in _used_actions(program):
@@ -47,7 +44,12 @@ def generate(program: Program) -> str:
     deparser.emit(body)
     deparser.emit_copies(body)
     descriptors.emit_pipeline(body)
-    return _preamble(program, expressions) + body.text()
+    # Last, because only now it is known what the body needs.
+    head = Emitter()
+    layout.emit_structs(head)
+    head.line()
+    stores.emit_same_functions(head)
+    return _preamble(program, expressions) + head.text() + body.text()
 
 
 def _used_actions(program: Program) -> list[Action]:

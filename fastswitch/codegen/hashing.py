@@ -56,7 +56,6 @@ class Hashes:
             "(struct plait_instance *instance, const struct plait_packet *packet, const struct phv *phv)"
         )
         out.line("{")
-        out.lines("(void)instance;", "(void)packet;", "(void)phv;")
         if calculation.algorithm.kind in ("zero", "round_robin"):  # what is hashed does not matter
             state = f"plait_count_calls(&instance->registers[{calculation.state}])"
             out.line(f"return {state if calculation.algorithm.kind == 'round_robin' else '0'};")

@@ -55,14 +55,13 @@ class ParserEmitter:
             out.line("uint32_t position = 0;")
             out.line("while (position != PLAIT_LEFT)")
             out.line(f"    position = parse_parts[position / {PART_NODES}](instance, packet, &cursor, position);")
-            out.lines("const uint8_t *at = cursor.at;", "uint32_t error = cursor.error;", "(void)phv;")
+            out.lines("const uint8_t *at = cursor.at;", "uint32_t error = cursor.error;")
         else:
             out.line("struct phv *phv = packet->phv;")
             out.line("const uint8_t *at = packet->data, *end = at + packet->length;")
             out.line(f"uint32_t error = {self.program.errors['NoError']};")
             if loops:
                 out.line("uint32_t visited = 0;")
-            out.lines("(void)instance;", "(void)phv;", "(void)end;")
             self._emit_states(out, order, loops)
             out.label("done")
         out.line("packet->payload_offset = (uint32_t)(at - packet->data);")
@@ -77,7 +76,6 @@ class ParserEmitter:
         out.line("struct phv *phv = packet->phv;")
         out.line("const uint8_t *at = cursor->at, *end = packet->data + packet->length;")
         out.line("uint32_t error = cursor->error, visited = cursor->visited;")
-        out.lines("(void)instance;", "(void)phv;", "(void)end;", "(void)visited;")
         positions = {state.index: position for position, state in enumerate(order)}
         emit_entries(out, [(positions[state.index], self._label(state.index)) for state in part])
         self._emit_states(out, part, loops)
@@ -90,7 +88,7 @@ class ParserEmitter:
     def _emit_states(self, out: Emitter, states: list[State], loops: bool) -> None:
         ops = [op for state in states for op in state.ops]
         if any(isinstance(op, model.Call) and op.primitive.op in ("assert", "assume") for op in ops):
-            out.lines("bool go_on = true;", "(void)go_on;")
+            out.line("bool go_on = true;")
         for position, state in enumerate(states):
             following = states[position + 1] if position + 1 < len(states) else None
             self._emit_state(out, state, following, loops)

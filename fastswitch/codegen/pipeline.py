@@ -35,7 +35,7 @@ class PipelineEmitter:
             out.line(parts_table(name, "struct phv *phv", len(parts)))
         out.line(f"static void {name}(struct plait_instance *instance, struct plait_packet *packet)")
         out.line("{")
-        out.lines("struct phv *phv = packet->phv;", "(void)instance;", "(void)phv;")
+        out.line("struct phv *phv = packet->phv;")
         if name == "egress":
             out.line("packet->std.packet_length += (uint32_t)phv->length_change;")
             out.line("phv->length_change = 0;")
@@ -189,25 +189,21 @@ class PipelineEmitter:
 
     def _emit_actions(self, out: Emitter, pipeline: Pipeline, table: Table) -> None:
         """Runs what the entry says; goes to the action's successor if actions have different ones."""
-        out.line("if (PLAIT_LIKELY(data != NULL)) {")
         if not table.actions:
-            out.line("(void)data;")
-        else:
-            same = self._uniform(table)
-            out.line("switch (data->action) {")
-            for action in table.actions:
-                out.line(f"case {action.index}:")
-                out.line("{")
-                self._run(out, action, "data->params")
-                if not table.by_hit and not same:
-                    out.line(f"goto {self._target(pipeline, table.by_action.get(action.index))};")
-                else:
-                    out.line("break;")
-                out.line("}")
-            out.line("default:")
-            out.line("    break;")
+            return
+        same = self._uniform(table)
+        out.line("if (PLAIT_LIKELY(data != NULL)) {")
+        out.line("switch (data->action) {")
+        for action in table.actions:
+            out.line(f"case {action.index}:")
+            out.line("{")
+            self._run(out, action, "data->params")
+            if not table.by_hit and not same:
+                out.line(f"goto {self._target(pipeline, table.by_action.get(action.index))};")
+            else:
+                out.line("break;")
             out.line("}")
-        out.line("}")
+        out.lines("default:", "    break;", "}", "}")
 
     @staticmethod
     def _uniform(table: Table) -> bool:

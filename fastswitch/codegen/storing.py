@@ -116,8 +116,8 @@ class Stores:
         out.line(f"if ({self.layout.header_expr(source)}.valid) {{")
         self._copy_fields(out, target, source)
         self.mark_valid(out, target)
-        out.line("} else {")
-        out.line("(void)phv;" if self.layout.always_valid(target) else f"{to}.valid = 0;")
+        if not self.layout.always_valid(target):
+            out.lines("} else {", f"{to}.valid = 0;")
         out.line("}")
 
     def _copy_fields(self, out: Emitter, target: HeaderExpr, source: HeaderExpr) -> None:
@@ -175,12 +175,12 @@ class Stores:
             out.line(f"plait_store{8 * word.size}({at}, {word.text});")
 
     def emit_same_functions(self, out: Emitter) -> None:
-        """Header equality, one function a type; what is not used costs nothing."""
+        """Header equality, one function for each type that is compared."""
         for kind in self.layout.used_types():
-            if all(header.metadata for header in self.layout.program.headers if header.type is kind):
+            if kind.index not in self.expressions.compared:
                 continue
             name = self.layout.type_name(kind)
-            out.line(f"static inline PLAIT_UNUSED bool {same_function(kind)}(const {name} *left, const {name} *right)")
+            out.line(f"static bool {same_function(kind)}(const {name} *left, const {name} *right)")
             out.line("{")
             out.line("if (!left->valid || !right->valid)")
             out.line("    return false;")
