@@ -193,6 +193,15 @@ def test_multicast_groups(state):
             state.write(update(kind, **multicast(1)))
 
 
+def test_groups_and_sessions_have_ids_of_their_own(state):
+    state.write(update(INSERT, **multicast(1, replica(b"\x01"))))
+    state.write(update(INSERT, **clone(1, replica(b"\x02"))))
+    assert read(state, **multicast(0)) == [multicast(1, replica(b"\x01"))["packet_replication_engine_entry"]]
+    assert read(state, **clone(0)) == [clone(1, replica(b"\x02"))["packet_replication_engine_entry"]]
+    state.write(update(DELETE, **clone(1)))
+    assert state.engine.multicast == {1: [(1, 0)]}
+
+
 def test_clone_sessions(state):
     session = clone(100, replica(b"\x01"), packet_length_bytes=64)
     state.write(update(INSERT, **session))

@@ -107,6 +107,14 @@ def test_what_is_used_cannot_be_deleted(state, n):
     assert (state.engine.members, state.engine.groups) == ({}, {})
 
 
+def test_a_group_may_go_with_its_members_in_it(state, n):
+    put(state, INSERT, member(n, 1))
+    put(state, INSERT, group(n, 1, (1, 1)))
+    put(state, DELETE, group(n, 1))
+    put(state, DELETE, member(n, 1))
+    assert (state.engine.members, state.engine.groups) == ({}, {})
+
+
 def test_modify_of_an_entry_moves_its_reference(state, n):
     put(state, INSERT, member(n, 1))
     put(state, INSERT, member(n, 2))

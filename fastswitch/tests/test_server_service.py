@@ -58,6 +58,28 @@ async def test_nothing_works_before_a_config():
             await client.read(p4r.Entity(table_entry=p4r.TableEntry()))
 
 
+async def test_who_may_not_write_hears_that_before_what_is_missing():
+    async with serving(fake_device()) as address, connected(address) as client:
+        write = insert(p4r.TableEntry(table_id=1))
+        with failing(grpc.StatusCode.FAILED_PRECONDITION, NO_CONFIG):
+            await client.write(write)  # nobody is primary, and no id is claimed
+        client.election_id = 1
+        with failing(grpc.StatusCode.PERMISSION_DENIED, "Not primary: nobody is"):
+            await client.write(write)
+        client.role = "nobody's"
+        with failing(grpc.StatusCode.NOT_FOUND, "no controller has opened a stream with role 'nobody's'"):
+            await client.write(write)
+
+
+async def test_capabilities_are_those_of_all_devices():
+    async with serving(fake_device()) as address, connected(address) as client:
+        for known in (0, 1):
+            answer = await client.stub.Capabilities(p4r.CapabilitiesRequest(device_id=known))
+            assert answer.p4runtime_api_version == "1.5.0"
+        with failing(grpc.StatusCode.NOT_FOUND, "no device has id 77"):
+            await client.stub.Capabilities(p4r.CapabilitiesRequest(device_id=77))
+
+
 async def test_a_config_is_given_back_as_asked():
     async with serving(fake_device()) as address, connected(address) as client:
         await client.arbitrate(1)
@@ -410,6 +432,7 @@ async def test_packets_out(n):
         await client.set_config(config())
         await client.send(packet_out(_1=b"\0\0\0\0\0\0\0\0\x03"))
         await client.send(packet_out(_2=b"\x7f"))
+        await client.send(packet_out(_2=b"\x01", _1=b"\x03"))  # in any order
         await client.send(packet_out(_9=b"\x01"))
         error = (await client.receive()).error
         assert error.canonical_code == rpc_code.INVALID_ARGUMENT
@@ -420,7 +443,28 @@ async def test_packets_out(n):
             "metadata 'egress_port' of packet_out: value 0x0200 is out of range"
             in (await client.receive()).error.message
         )
-        assert device.engine.sent == [(510, b"\x01\x80frame"), (510, b"\x00\x7fframe")]
+        await client.send(packet_out(_1=b"\x01", _2=b"\x01"))
+        doubled = packet_out(_1=b"\x01")
+        doubled.packet.metadata.add(metadata_id=1, value=b"\x01")
+        await client.send(doubled)
+        assert "metadata 'egress_port' of packet_out is given twice" in (await client.receive()).error.message
+        sent = [b"\x01\x80", b"\x00\x7f", b"\x01\x81", b"\x00\x81"]
+        assert device.engine.sent == [(510, header + b"frame") for header in sent]
+
+
+async def test_a_client_may_write_for_every_packet_it_gets(n):
+    """One task reads and writes by turns, while more packets come than it has read."""
+    device = fake_device()
+    async with serving(device) as address, connected(address) as client:
+        await client.arbitrate(1)
+        await client.set_config(config())
+        for _ in range(300):
+            device.packet_in(b"\x01\x81" + bytes(1_000))
+        for number in range(1, 301):
+            assert len((await client.receive()).packet.payload) == 1_000
+            await client.write(insert(forward(n, number)))
+        table = p4r.Entity(table_entry=p4r.TableEntry(table_id=n.ids["lpm_table"]))
+        assert len(await client.read(table)) == 300
 
 
 async def test_only_the_primary_takes_part_in_packet_io(n):

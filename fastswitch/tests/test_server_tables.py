@@ -334,6 +334,16 @@ def test_a_default_is_modified_and_reset(state, n):
     assert read(state, table_entry=query) == [default_entry(n, "lpm_table", "NoAction")]
 
 
+def test_a_key_of_zeros_is_not_the_default_entry(state, n):
+    zero = n.entry("exact_lpm_table", exact(b"\0"), lpm(b"\0", 32), action=n.table_action("forward", b"\1"))
+    state.write(insert(zero))
+    everything = p4r.TableEntry(table_id=n.ids["exact_lpm_table"])
+    assert read(state, table_entry=everything) == [zero]
+    everything.is_default_action = True
+    (default,) = read(state, table_entry=everything)
+    assert default.action == n.table_action("NoAction")
+
+
 def test_what_default_entries_refuse(state, n):
     for write in (insert, delete):
         with refused(rpc_code.INVALID_ARGUMENT, "default entry .* (always exists|cannot be deleted)"):
@@ -550,6 +560,15 @@ def test_idle_timeouts(state, n):
     assert read(state, table_entry=query)[0].time_since_last_hit.elapsed_ns == 600
     state.engine.fabric.now_ns = 7_600
     assert table.expired() == [entry]
+    longer = n.entry("timeout_table", exact(b"\x01"), action=n.table_action("NoAction"), idle_timeout_ns=10_000)
+    state.write(modify(longer))
+    state.engine.fabric.now_ns = 16_499
+    assert table.expired() == []
+    state.engine.fabric.now_ns = 17_600
+    assert table.expired() == [longer]
+    state.write(modify(n.entry("timeout_table", exact(b"\x01"), action=n.table_action("NoAction"))))
+    state.engine.fabric.now_ns = 10**12
+    assert table.expired() == []
 
 
 def test_idle_timeouts_need_a_table_that_has_them(state, n):
