@@ -1,6 +1,7 @@
 """One switch over gRPC: P4Runtime for its program and tables, BMv2's test port for its packets."""
 
 import queue
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from lab.stf.compare import PortPacket
 
 _START_S, _PUSH_S, _CALL_S = 30.0, 120.0, 30.0
 _RETRY_MS = 50
+_NOT_READY = "not ready"  # of the test port, without a program
 _DETAILS = "grpc-status-details-bin"
 
 
@@ -43,6 +45,7 @@ class Device:
             response_deserializer=proto.PacketStreamResponse.FromString,
         )
         self._to_switch: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._takes_packets = False
         self._stream: Any = None  # held: without it nobody is primary
 
     def connect(self, is_alive: Callable[[], bool]) -> None:
@@ -71,6 +74,8 @@ class Device:
             self._p4runtime.SetForwardingPipelineConfig(request, timeout=_PUSH_S)
         except grpc.RpcError as error:
             raise _switch_error("the program", error) from None
+        if not self._takes_packets:
+            self._wait_for_test_port()
 
     def write(self, updates: Sequence[Any]) -> None:
         """Write entities."""
@@ -104,6 +109,17 @@ class Device:
         self._to_switch.put(None)
         for channel in self._channels:
             channel.close()
+
+    def _wait_for_test_port(self) -> None:
+        """BMv2 accepts its first program before it starts its ports: until then the test port is UNAVAILABLE."""
+        deadline = time.monotonic() + _START_S
+        while not self._takes_packets:
+            try:
+                self.send([])
+                self._takes_packets = True
+            except SwitchError as error:
+                if _NOT_READY not in str(error) or time.monotonic() > deadline:
+                    raise
 
     @staticmethod
     def _wait_for(channel: grpc.Channel, is_alive: Callable[[], bool]) -> None:
