@@ -150,6 +150,8 @@ void plait_fabric_destroy(struct plait_fabric *fabric)
 {
     if (!fabric)
         return;
+    if (fabric->interfaces)
+        plait_interfaces_close(fabric);
     while (fabric->links) {
         struct plait_link *link = fabric->links;
         fabric->links = link->next;

@@ -19,6 +19,7 @@
 
 #define SOCKET_BUFFER (16 << 20)
 #define RETRY_NS      50000u
+#define CLOSERS       16u
 #define VLAN_BYTES    4u
 #define VNET_BYTES    ((uint32_t)sizeof(struct virtio_net_hdr))
 #define CONTROL_BYTES CMSG_SPACE(sizeof(struct tpacket_auxdata))
@@ -148,6 +149,48 @@ int plait_interface_open(struct plait_fabric *fabric, const char *name, struct p
     return 0;
 }
 
+static void close_sockets(struct plait_interface *interface)
+{
+    if (interface->fd_in >= 0)
+        close(interface->fd_in); /* leaves the epoll set as well */
+    if (interface->fd_out >= 0)
+        close(interface->fd_out);
+    interface->fd_in = interface->fd_out = -1;
+}
+
+struct closer {
+    pthread_t thread;
+    bool started;
+    struct plait_interface *interfaces;
+    uint32_t which; /* those with this index, modulo CLOSERS */
+};
+
+static void *close_some(void *context)
+{
+    struct closer *closer = context;
+    uint32_t i = 0;
+    for (struct plait_interface *at = closer->interfaces; at; at = at->next)
+        if (i++ % CLOSERS == closer->which)
+            close_sockets(at);
+    return NULL;
+}
+
+/* The kernel makes each close of a packet socket wait for an RCU grace period, 10 ms and more; closes that wait at the
+ * same time share one. */
+void plait_interfaces_close(struct plait_fabric *fabric)
+{
+    struct closer closers[CLOSERS];
+    for (uint32_t i = 0; i < CLOSERS; i++) {
+        closers[i] = (struct closer){.interfaces = fabric->interfaces, .which = i};
+        closers[i].started = pthread_create(&closers[i].thread, NULL, close_some, &closers[i]) == 0;
+    }
+    for (uint32_t i = 0; i < CLOSERS; i++)
+        if (closers[i].started)
+            pthread_join(closers[i].thread, NULL);
+        else
+            close_some(&closers[i]);
+}
+
 void plait_interface_free(struct plait_interface *interface)
 {
     if (!interface)
@@ -158,10 +201,7 @@ void plait_interface_free(struct plait_interface *interface)
             *at = interface->next;
             break;
         }
-    if (interface->fd_in >= 0)
-        close(interface->fd_in); /* leaves the epoll set as well */
-    if (interface->fd_out >= 0)
-        close(interface->fd_out);
+    close_sockets(interface);
     for (uint32_t i = 0; i < PLAIT_INTERFACE_BATCH; i++)
         if (interface->batch->packets[i])
             plait_pool_put(&fabric->pool, interface->batch->packets[i]);

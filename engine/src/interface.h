@@ -42,6 +42,8 @@ struct plait_interface {
 int plait_interface_open(struct plait_fabric *fabric, const char *name, struct plait_interface **interface,
                          struct plait_error *error);
 void plait_interface_free(struct plait_interface *interface);
+/* Closes the sockets of all interfaces; they are only to be freed afterwards. */
+void plait_interfaces_close(struct plait_fabric *fabric);
 /* As plait_wire.deliver: queues for the next flush. */
 void plait_interface_send(void *interface, uint32_t port, struct plait_pkt *pkt);
 /* Puts it on the loop's list, where it stays until a turn finds it neither readable nor with frames to send. */

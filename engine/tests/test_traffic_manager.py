@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import tempfile
 from collections.abc import Iterator
@@ -75,39 +76,39 @@ def meaning(data: bytes) -> object:
 
 # --- random traffic ---
 
-RATES = st.sampled_from([8_000_000, 99_999_989, 1_000_000_007, 3_333_333_333, 0])
+RATES = st.sampled_from([8_000_000, 99_999_989, 1_000_000_007, 8_000_000, 0])
 LENGTHS = st.integers(60, 1500)
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from([0, 0, 1, 113, 5_003, 40_009, 700_001]),  # ns since the last
+        st.sampled_from([0, 1, 1_009, 5_003, 40_009, 700_001]),  # ns since the last
         st.one_of(
             *[st.tuples(st.just("packet"), st.sampled_from(PORTS), st.integers(0, 2), LENGTHS, st.integers(0, 3))] * 6,
             st.tuples(st.just("hold"), st.sampled_from(PORTS), st.integers(0, 2), st.booleans()),
             st.tuples(st.just("pause"), st.sampled_from(PORTS), st.integers(0, 2), st.sampled_from([0, 1, 1000])),
         ),
     ),
-    min_size=1,
-    max_size=120,
+    min_size=30,
+    max_size=100,
 )
 FRACTIONS = st.sampled_from([Fraction(1, 8), Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(8)])
 
 
 @st.composite
 def pools(draw: st.DrawFn) -> Pool | None:
-    if draw(st.booleans()) and draw(st.booleans()):
+    if draw(st.integers(0, 5)) == 0:
         return None
-    lossless = frozenset(draw(st.sets(st.integers(0, 2))))
+    lossless = draw(st.sampled_from([frozenset(p) for p in ((), (0,), (1, 2), (0, 1, 2), (0, 1, 2))]))
     dynamic = draw(st.booleans())
     reserved = draw(st.sampled_from([0, 0, 500, 2_000]))
-    headroom = draw(st.sampled_from([0, 1_000, 6_000]))
+    headroom = draw(st.sampled_from([0, 3_000, 6_000, 20_000]))
     needs = 9 * reserved + 3 * len(lossless) * headroom
     return Pool(
-        total=needs + draw(st.integers(1, 30_000)),
+        total=needs + draw(st.integers(1, 12_000)),
         alpha=draw(FRACTIONS),
         reserved=reserved,
         lossless=lossless,
         headroom=headroom if lossless else 0,
-        xoff_bytes=None if dynamic else draw(st.integers(0, 8_000)),
+        xoff_bytes=None if dynamic else draw(st.integers(0, 6_000)),
         xoff_alpha=draw(FRACTIONS) if dynamic else None,
         gap=draw(st.sampled_from([0, 1_500, 3_000])),
         quanta=draw(st.sampled_from([512, 65535])),
@@ -150,7 +151,7 @@ def check_state(bed: Bed, model: Model) -> None:
             )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25 if "PLAIT_ENGINE_SANITIZED" in os.environ else 150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rates=st.fixed_dictionaries({n: RATES for n in PORTS}),
     pool=pools(),

@@ -41,6 +41,7 @@ def test_python_tests_against_a_sanitized_core() -> None:
         "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter's own
     }
     files = ["test_tables.py", "test_switch.py", "test_link.py", "test_real_time.py", "test_drain.py"]
+    files += ["test_traffic_manager.py", "test_pfc.py"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", *(str(ROOT / "engine" / "tests" / f) for f in files)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=ROOT)
     assert result.returncode == 0, result.stdout + result.stderr
