@@ -151,7 +151,10 @@ def check_state(bed: Bed, model: Model) -> None:
             )
 
 
-@settings(max_examples=25 if "PLAIT_ENGINE_SANITIZED" in os.environ else 150, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = 25 if "PLAIT_ENGINE_SANITIZED" in os.environ else 150
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rates=st.fixed_dictionaries({n: RATES for n in PORTS}),
     pool=pools(),
