@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.compiling import DEFINES
 from tests.conftest import ROOT
 
 PROGRAMS = sorted((ROOT / "p4src").glob("*.p4"))
@@ -16,9 +17,11 @@ _UNAVOIDABLE = "Target does not support default_action for ingress.balance.ipv4_
 
 
 @pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c-bm2-ss is not on PATH")
+@pytest.mark.parametrize("target", DEFINES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=[program.stem for program in PROGRAMS])
-def test_without_a_warning_of_ours(program: Path, tmp_path: Path) -> None:
-    command = ["p4c-bm2-ss", "--p4v", "16", "--p4runtime-files", str(tmp_path / "p4info.txtpb")]
+def test_without_a_warning_of_ours(program: Path, target: str, tmp_path: Path) -> None:
+    command = ["p4c-bm2-ss", *(f"-D{each}" for each in DEFINES[target]), "--p4v", "16"]
+    command += ["--p4runtime-files", str(tmp_path / "p4info.txtpb")]
     command += ["-o", str(tmp_path / "out.json"), str(program)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -8,6 +8,9 @@
 #include "port_counters.p4"
 #include "roce_parser.p4"
 #include "../aqm/red.p4"
+#ifdef PLAIT_FEEDBACK
+#include "port_up.p4"
+#endif
 
 control arrival(in headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata, out bool routable) {
     port_rx_counters() rx;

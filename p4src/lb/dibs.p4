@@ -10,6 +10,7 @@
 #define PLAIT_DIBS_P4
 
 #include "../include/next_hops.p4"
+#include "../include/queue_depth.p4"
 
 control dibs(in headers_t hdr, in metadata_t meta, inout standard_metadata_t standard_metadata) {
     counter(512, CounterType.packets_and_bytes) deflected;   // by the port that was full

@@ -7,7 +7,8 @@
 #ifndef PLAIT_DRILL_P4
 #define PLAIT_DRILL_P4
 
-#include "../include/next_hops.p4"
+#include "../include/next_hop_routes.p4"
+#include "../include/queue_depth.p4"
 
 control drill(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     // Index + 1 of the best and second best by group; 0: none yet.

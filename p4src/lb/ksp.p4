@@ -12,10 +12,17 @@
 #define PLAIT_KSP_P4
 
 #include "../include/flow_hash.p4"
-#include "../include/next_hops.p4"
-#include "power_of_two.p4"
+#include "../include/next_hop_routes.p4"
+#include "../include/two_choices.p4"
 
 const bit<24> PATH_LABEL_PREFIX = 0x0a504c;
+
+// One of `count` by a number that is uniform over 16 bits.
+control scale_to(in bit<16> uniform, in bit<8> count, out bit<8> index) {
+    apply {
+        index = ((bit<32>)uniform * (bit<32>)count)[23:16];
+    }
+}  // control scale_to
 
 control ksp(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     next_hop_routes() routes;

@@ -5,7 +5,7 @@
 #ifndef PLAIT_SPRAY_P4
 #define PLAIT_SPRAY_P4
 
-#include "../include/next_hops.p4"
+#include "../include/next_hop_routes.p4"
 
 control spray(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<8>>(4096) turns;   // by group: the index whose turn it is
