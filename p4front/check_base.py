@@ -159,7 +159,11 @@ class CheckerBase:
         if isinstance(expr, ast.Name) and isinstance(expr.decl, ast.ConstDecl):
             return self._initialiser(expr.decl.value)
         if isinstance(expr, ast.Member):
-            return self._initialiser(self._part(expr.expr, expr.name) or expr.expr)
+            part = self._part(expr.expr, expr.name)
+            return None if part is None else self._initialiser(part)
+        if isinstance(expr, ast.Index):
+            part = self._part(expr.expr, self._constant(expr.index))
+            return None if part is None else self._initialiser(part)
         if isinstance(expr, ast.Cast):
             return self._initialiser(expr.expr)
         return expr

@@ -52,17 +52,23 @@ class ExpressionChecker(TypeChecker):
         if isinstance(to, t.SetType):
             return self.convert(expr, to.element, what)
         converted = self._implicit(expr, have, to)
+        if isinstance(have, t.BitType) and to == t.INT and (known := self.constant(expr)) is not None:
+            return literal(known, t.INT, expr.span)
         if converted is None:
             where = f" in {what}" if what else ""
             raise self.fail(f"cannot convert '{have}' to '{to}' implicitly{where}", expr.span)
         return converted
 
     def _implicit(self, expr: ast.Expr, have: Type, to: Type) -> ast.Expr | None:
+        if isinstance(expr, ast.Ternary) and isinstance(have, t.ListType | t.RecordType | t.TupleType) and have != to:
+            then = self._implicit(expr.then, have, to)
+            otherwise = self._implicit(expr.otherwise, expr.otherwise.type, to)
+            if then is None or otherwise is None:
+                return None
+            expr.then, expr.otherwise, expr.type = then, otherwise, to
+            return expr
         if have == t.INT and isinstance(to, t.BitType):
             return self._sized(expr, to)
-        if isinstance(have, t.BitType) and to == t.INT:
-            known = self.constant(expr)
-            return None if known is None else literal(known, t.INT, expr.span)
         if have == t.INT and isinstance(to, t.NewType) and isinstance(t.representation(to), t.BitType):
             return self._sized(expr, to)
         if isinstance(have, t.EnumType) and have.base is not None:
@@ -78,13 +84,6 @@ class ExpressionChecker(TypeChecker):
                 return None
             expr.items = [self.convert(item, to.element) for item in expr.items]
             expr.type = to
-            return expr
-        if isinstance(expr, ast.Ternary) and isinstance(have, t.ListType | t.RecordType):
-            then = self._implicit(expr.then, have, to)
-            otherwise = self._implicit(expr.otherwise, expr.otherwise.type, to)
-            if then is None or otherwise is None:
-                return None
-            expr.then, expr.otherwise, expr.type = then, otherwise, to
             return expr
         if have == t.INVALID and (t.is_header(to) or t.is_union(to)):
             expr.type = to

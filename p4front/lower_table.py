@@ -76,7 +76,9 @@ class TableLowering(LoopLowering):
             name = key_name(key)
             if name is None:
                 raise self.fail("this key needs a @name annotation", key.span)
-            if any(other.name == name for other in instance.member.keys):
+            # A selector's key has no name in the control plane.
+            named = [other.name for other in instance.member.keys if other.match_kind != "selector"]
+            if key.match_kind.name != "selector" and name in named:
                 self.diagnostics.error(f"two keys are named {name!r}; give one another @name", key.span)
             instance.member.keys.append(
                 ir.Key(name, key.match_kind.name, value, key.expr.type, key.annotations, key.span, target, mask)

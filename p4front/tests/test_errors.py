@@ -97,15 +97,73 @@ def test_messages(parts: dict[str, str], message: str, compile_parts) -> None:
     ("parts", "message"),
     [
         ({"declarations": "header_union u { eth_t2 a; } header eth_t2 { bit<8> x; }"}, "eth_t2: type not found"),
-        ({"ingress": "for (bit<8> i = 0; i < 4; i = i + 1) { }"}, "'for' statements are not supported yet"),
-        ({"declarations": "T same<T>(in T x) { return x; }"}, "generic functions are not supported yet"),
+        ({"declarations": "extern void f();", "ingress": "f();"}, "BMv2 has no extern function 'f'"),
+        ({"declarations": "extern e { e(); void m(); }", "locals": "e() i;", "ingress": "i.m();"},
+         "BMv2 has no extern method 'e.m'"),
+        ({"declarations": "struct s { bit<8> a; }", "locals": "register<s>(1) r;", "ingress": "r.write(0, {1});"},
+         "BMv2 registers hold numbers, not 's'"),
+        ({"ingress": "clone(CloneType.E2E, 32w1);"}, "clone of kind E2E is possible only in egress"),
+        ({"egress": "resubmit_preserving_field_list(0);"}, "resubmit is possible only in ingress"),
+        ({"locals": "action a() { switch (hdr.ip.ttl) { 1: {} } }", "ingress": "a();"},
+         "a switch on a value in an action is not possible"),
+        ({"parser": "state start { transition two; } state two { transition start; }"},
+         "parser prs never reaches accept or reject"),
+        ({"locals": "direct_meter<bit<2>>(MeterType.bytes) m; action a() { bit<2> c; m.read(c); } "
+                    "table t { actions = { a; } }", "ingress": "t.apply();"},
+         "direct meter ing.m is no table's 'meters'"),
+        ({"locals": '@name(".x") action a() {} @name(".x") action b() {}', "ingress": "a(); b();"},
+         "another action has the control plane name 'x'"),
+        ({"locals": """action a() {} table t { key = { hdr.ip.ttl: optional; } actions = { a; }
+                       const entries = { 1 &&& 3: a(); } }""", "ingress": "t.apply();"},
+         "a mask is no value of a key of kind optional"),
+        ({"locals": """action a() {} table t { key = { hdr.ip.ttl: range; } actions = { a; }
+                       const entries = { 4..3: a(); } }""", "ingress": "t.apply();"},
+         "a range key needs a value or a range that is not empty"),
         ({"headers": "odd_t odd;", "declarations": "header odd_t { bit<7> x; }"}, "BMv2 needs a multiple of 8"),
     ],
 )
-def test_what_is_not_supported_is_named(parts: dict[str, str], message: str, compile_parts) -> None:
+def test_what_bmv2_cannot_do_is_named(parts: dict[str, str], message: str, compile_parts) -> None:
     with pytest.raises(CompileError) as info:
         compile_parts(**parts)
     assert message in str(info.value)
+
+
+def test_the_architecture_has_versions(compile_text) -> None:
+    with pytest.raises(CompileError, match="V1MODEL_VERSION must be 20180101 to 20200408"):
+        compile_text("#define V1MODEL_VERSION 20000101\n" + program_text())
+
+
+def test_the_headers_are_a_structure(compile_text) -> None:
+    text = program_text(parser="state start { pkt.extract(hdr); transition accept; }")
+    text = text.replace("headers_t hdr", "eth_t hdr")
+    with pytest.raises(CompileError, match="the headers must be a struct of headers, stacks and unions, not 'eth_t'"):
+        compile_text(text)
+
+
+@pytest.mark.parametrize(
+    ("parts", "names"),
+    [
+        ({"ingress": "bit<8> x;"}, ["x"]),
+        ({"ingress": "bit<8> x; hdr.ip.ttl = x;"}, []),
+        ({"ingress": '@noWarn("unused") bit<8> x;'}, []),
+        ({"locals": "action a(bit<8> p, bit<8> q) { hdr.ip.ttl = q; } table t { actions = { a; } }"}, ["p", "t"]),
+        ({"declarations": "const bit<8> c = 1; typedef bit<8> b_t;"}, ["c", "b_t"]),
+        ({"blocks": "control c() { apply {} } bit<8> f<T>(in T x) { bit<8> y; return 1; }"}, ["c", "f"]),
+        ({"locals": "register<bit<8>>(4) r; counter(4, CounterType.bytes) n;", "ingress": "n.count(0);"}, ["r"]),
+    ],
+)
+def test_unused_declarations(compile_parts, parts: dict[str, str], names: list[str]) -> None:
+    found = [warning.message for warning in compile_parts(**parts).warnings if warning.kind == "unused"]
+    assert [message.split("'")[1] for message in found] == names
+
+
+def test_priorities_that_look_wrong(compile_parts) -> None:
+    entries = "priority = 5: 1 : a(); priority = 7: 2 : a(); priority = 5: 3 : a();"
+    table = "action a() {} table t { key = { hdr.ip.ttl: ternary; } actions = { a; } %s entries = { " + entries + " } }"
+    kinds = {warning.kind for warning in compile_parts(locals=table % "", ingress="t.apply();").warnings}
+    assert kinds == {"duplicate-priorities", "entries-out-of-priority-order"}
+    quiet = '@noWarn("duplicate-priorities") @noWarn("entries-out-of-priority-order")'
+    assert not compile_parts(locals=table % quiet, ingress="t.apply();").warnings
 
 
 def test_warnings_do_not_stop(compile_parts) -> None:
