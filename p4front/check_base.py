@@ -26,6 +26,8 @@ class CheckerBase:
         self.diagnostics = diagnostics
         self.scopes: list[dict[str, Any]] = [{}]
         self.used: set[Any] = set()  # what `lookup` found
+        self.written: set[ast.VarDecl] = set()  # variables that something assigns to
+        self.first_uses: dict[ast.VarDecl, Span] = {}
         self.errors: dict[str, int] = {}
         self.match_kinds: set[str] = set()
         self.error = diagnostics.error

@@ -240,6 +240,8 @@ class ExpressionChecker(TypeChecker):
             expr.type = t.MetaType(found.type if found.type is not None else t.UNKNOWN)
         else:
             expr.type = getattr(found, "type", None) or t.UNKNOWN
+        if isinstance(found, ast.VarDecl):
+            self.first_uses.setdefault(found, expr.span)
         return expr
 
     def _expr_TypeName(self, expr: ast.TypeName) -> ast.Expr:
@@ -510,6 +512,7 @@ class ExpressionChecker(TypeChecker):
         if isinstance(base, ast.Name):
             decl = base.decl
             if isinstance(decl, ast.VarDecl):
+                self.written.add(decl)
                 return
             if isinstance(decl, ast.Param) and decl.direction in ("out", "inout"):
                 return

@@ -17,7 +17,7 @@ from p4front.diagnostics import CompileError, Diagnostic, Diagnostics, SourceTex
 from p4front.elaborate import Elaborated, elaborate
 from p4front.parser import parse
 from p4front.preprocessor import Preprocessor
-from p4front.unused import warn_of_unused
+from p4front.unused import warn_of_unset, warn_of_unused
 
 if TYPE_CHECKING:
     from finsy.proto import p4i, p4r
@@ -150,6 +150,7 @@ def compile_checked(path: Path, checked: Checked) -> Compiled:
     with _deep_recursion():
         _ = compiled.p4info
         _ = compiled.bmv2_json
+    warn_of_unset(checked.checker.first_uses, checked.checker.written, checked.diagnostics)
     warn_of_unused(checked.program, checked.checker.used, checked.diagnostics)
     compiled.warnings = checked.diagnostics.warnings
     return compiled

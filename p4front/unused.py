@@ -1,11 +1,12 @@
-"""Warnings of declarations that nothing refers to: of p4c's kinds, in the order of the program."""
+"""Warnings of declarations that nothing refers to and of variables that nothing sets: p4c's kinds, in program order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from p4front import p4types as t
 from p4front import syntax as ast
-from p4front.diagnostics import Diagnostics
+from p4front.diagnostics import Diagnostics, Span
 from p4front.key_names import annotated_name
 from p4front.preprocessor import STANDARD_PREFIX
 
@@ -13,6 +14,22 @@ from p4front.preprocessor import STANDARD_PREFIX
 def warn_of_unused(program: ast.Program, used: Collection[object], diagnostics: Diagnostics) -> None:
     """Warn in all files but the architecture's; `used` holds the declarations that names were found to mean."""
     _Unused(used, diagnostics).declarations(program.declarations, top=True)
+
+
+def warn_of_unset(uses: Mapping[ast.VarDecl, Span], written: Collection[ast.VarDecl], diagnostics: Diagnostics) -> None:
+    """Warn at the first use of a variable that has no value and never gets one; headers have a validity instead."""
+    for variable, span in uses.items():
+        if variable.value is None and variable not in written and _holds_numbers_only(variable.type):
+            diagnostics.warning("uninitialized-use", f"{variable.name} may be uninitialized", span)
+
+
+def _holds_numbers_only(type_: t.Type) -> bool:
+    base = t.representation(type_)
+    if isinstance(base, t.StructType):
+        return base.kind == "struct" and bool(base.fields) and all(
+            _holds_numbers_only(item.type) for item in base.fields.values()
+        )  # fmt: skip
+    return t.bit_width(base) is not None
 
 
 class _Unused:

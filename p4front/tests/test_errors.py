@@ -157,6 +157,21 @@ def test_unused_declarations(compile_parts, parts: dict[str, str], names: list[s
     assert [message.split("'")[1] for message in found] == names
 
 
+@pytest.mark.parametrize(
+    ("ingress", "names"),
+    [
+        ("bit<8> x; hdr.ip.ttl = x + 1;", ["x"]),
+        ("bit<8> x; if (hdr.ip.ttl == 1) { x = 1; } hdr.ip.ttl = x;", []),
+        ("bit<8> x; x[3:0] = 1; hdr.ip.ttl = x;", []),
+        ("metadata_t m; hdr.ip.ttl = m.mark;", ["m"]),
+        ("eth_t e; if (e.isValid()) { hdr.ip.ttl = 1; }", []),
+    ],
+)
+def test_variables_that_never_get_a_value(compile_parts, ingress: str, names: list[str]) -> None:
+    found = [item.message for item in compile_parts(ingress=ingress).warnings if item.kind == "uninitialized-use"]
+    assert [message.split()[0] for message in found] == names
+
+
 def test_priorities_that_look_wrong(compile_parts) -> None:
     entries = "priority = 5: 1 : a(); priority = 7: 2 : a(); priority = 5: 3 : a();"
     table = "action a() {} table t { key = { hdr.ip.ttl: ternary; } actions = { a; } %s entries = { " + entries + " } }"
