@@ -28,7 +28,8 @@ _MAIN = re.compile(r"\bmain\s*;")
 _INCLUDE = re.compile(r'#\s*include\s*"([^"]+)"')
 # What p4c's own backend refuses: its list of expected failures (backends/bmv2/CMakeLists.txt), and programs that its
 # tests give to the front-end only: headers of no whole number of bytes, statements in a deparser, Checksum16, a table
-# with two followers, an extern function (p4c's driver gives --emit-externs for one of them), headers that are no struct.
+# with two followers, an extern function (for one of them p4c's driver gives --emit-externs), headers that are no
+# struct.
 _REFUSED = """
 hashing-non-tuple-bmv2 issue1062-bmv2 issue584-1-bmv2 issue692-bmv2 issue1765-1-bmv2 issue1765-bmv2 issue907-bmv2
 issue986-bmv2 issue1193-bmv2 issue1882-1-bmv2 issue1882-bmv2 issue2664-bmv2 issue1205-bmv2

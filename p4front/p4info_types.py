@@ -144,7 +144,9 @@ def annotation_text(item: ast.Annotation) -> str:
 
 
 def runtime_width(type_: t.Type) -> int:
-    """The width the control plane sees: that of the translation, if the type has one; 0 for strings."""
+    """The width the control plane sees: that of the translation, if the type has one; 0 for strings and errors."""
+    if t.representation(type_) == t.ERROR:
+        return 0
     if isinstance(type_, t.NewType) and type_.decl is not None:
         translation = ast.annotation(type_.decl.annotations, "p4runtime_translation")
         if translation is not None and len(translation.args) == 2:
