@@ -2,8 +2,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#define SLAB_PACKETS 64u
+/* A slab of packets is one huge page, where the kernel gives them: packets that wait are far apart, and with small pages
+ * reading them back costs more in page walks than in data. */
+#define SLAB_BYTES   (2u << 20)
+#define PKT_STRIDE   ((sizeof(struct plait_pkt) + 63) & ~(size_t)63)
+#define SLAB_PACKETS ((uint32_t)((SLAB_BYTES - sizeof(struct slab)) / PKT_STRIDE))
 #define SLAB_PHVS    64u
 
 struct slab {
@@ -32,14 +37,14 @@ static bool pool_grow(struct plait_pool *pool)
 {
     if (pool->allocated + SLAB_PACKETS > PLAIT_POOL_LIMIT)
         return false;
-    size_t stride = (sizeof(struct plait_pkt) + 63) & ~(size_t)63;
-    struct slab *slab = aligned_alloc(64, sizeof *slab + SLAB_PACKETS * stride);
+    struct slab *slab = aligned_alloc(SLAB_BYTES, SLAB_BYTES);
     if (!slab)
         return false;
+    madvise(slab, SLAB_BYTES, MADV_HUGEPAGE); /* no harm where it fails */
     slab->next = pool->slabs;
     pool->slabs = slab;
     for (uint32_t i = SLAB_PACKETS; i-- > 0;) {
-        struct plait_pkt *pkt = (void *)(slab->bytes + i * stride);
+        struct plait_pkt *pkt = (void *)(slab->bytes + i * PKT_STRIDE);
         pkt->next = pool->free;
         pool->free = pkt;
     }

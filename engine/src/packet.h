@@ -33,6 +33,23 @@ struct plait_list {
     struct plait_pkt *head, *tail;
 };
 
+/* What waits in a long queue has left the cache by the time it is its turn: fetched when what is before it is taken,
+ * it is there again. Its PHV and the packet after it are two steps away, so they are fetched one turn later. */
+static inline void plait_pkt_prefetch(const struct plait_pkt *pkt)
+{
+    const uint8_t *phv = pkt->packet.phv;
+    if (phv)
+        for (uint32_t line = 0; line < 4; line++)
+            __builtin_prefetch(phv + 64 * line, 1);
+    const struct plait_pkt *following = pkt->next;
+    if (following) {
+        for (uint32_t line = 0; line < 3; line++)
+            __builtin_prefetch((const uint8_t *)following + 64 * line, 1);
+        __builtin_prefetch(following->buffer + PLAIT_HEADROOM, 1);
+        __builtin_prefetch(following->buffer + PLAIT_HEADROOM + 64, 1);
+    }
+}
+
 struct plait_pool {
     struct plait_pkt *free;
     void *slabs;
@@ -63,9 +80,12 @@ static inline struct plait_pkt *plait_list_take(struct plait_list *list)
 {
     struct plait_pkt *pkt = list->head;
     if (pkt) {
-        list->head = pkt->next;
-        if (!list->head)
+        struct plait_pkt *following = pkt->next;
+        list->head = following;
+        if (!following)
             list->tail = NULL;
+        else
+            plait_pkt_prefetch(following);
     }
     return pkt;
 }
