@@ -327,7 +327,8 @@ class Schema:
         self.registers: Ids[Array] = Ids("register", self.names)
         for register in p4info.registers:
             pre, size = register.preamble, _cells(register, program.registers)
-            data = self._data(register.type_spec, f"register '{pre.name}'")
+            widths = [array.width for array in program.registers if array.name == pre.name]
+            data = self._data(register.type_spec, f"register '{pre.name}'", widths)
             self.registers[pre.id] = Array(pre.id, pre.name, size, data=data)
         self.direct_counters: Ids[DirectResource] = Ids("direct counter", self.names)
         for direct in p4info.direct_counters:
@@ -347,10 +348,12 @@ class Schema:
         self.digests: Ids[Digest] = Ids("digest", self.names)
         for digest in p4info.digests:
             pre = digest.preamble
-            data = self._data(digest.type_spec, f"digest '{pre.name}'")
+            lists = [learn for learn in program.learn_lists if learn.name == pre.name]
+            widths = [use.field.width for learn in lists for use in learn.fields]
+            data = self._data(digest.type_spec, f"digest '{pre.name}'", widths)
             self.digests[pre.id] = Digest(pre.id, pre.name, learn_lists.get(pre.name), data)
-        self.packet_in = self._controller_header(p4info, "packet_in")
-        self.packet_out = self._controller_header(p4info, "packet_out")
+        self.packet_in = self._controller_header(p4info, "packet_in", program)
+        self.packet_out = self._controller_header(p4info, "packet_out", program)
 
     def _action(self, info: p4i.Action) -> Action:
         name = info.preamble.name
@@ -407,12 +410,13 @@ class Schema:
             tables=[self.tables.find(table_id) for table_id in info.table_ids],
         )
 
-    def _controller_header(self, p4info: p4i.P4Info, name: str) -> list[MetadataField]:
+    def _controller_header(self, p4info: p4i.P4Info, name: str, program: model.Program) -> list[MetadataField]:
         for header in p4info.controller_packet_metadata:
             if header.preamble.name == name:
+                widths = _header_widths(header, program)
                 return [
-                    MetadataField(m.id, m.name, self._bits(m, m.bitwidth), f"metadata '{m.name}' of {name}")
-                    for m in header.metadata
+                    MetadataField(m.id, m.name, self._bits(m, width), f"metadata '{m.name}' of {name}")
+                    for m, width in zip(header.metadata, widths, strict=True)
                 ]
         return []
 
@@ -426,27 +430,33 @@ class Schema:
         if type_name and type_name in self._types.new_types:
             spec = self._types.new_types[type_name]
             if spec.HasField("translated_type"):
-                translated = spec.translated_type
-                if translated.HasField("sdn_string"):
-                    return self._sdn_string(translated.uri, width or 32)
-                if translated.sdn_bitwidth != width:
-                    what = f"'{info.name}'"
-                    return TranslatedBits(_width(width, what), _width(translated.sdn_bitwidth, what))
+                return self._translated(spec.translated_type, width, f"'{info.name}'")
         return Bits(_width(width, f"'{info.name}'"))
 
-    def _sdn_string(self, uri: str, width: int) -> SdnString:
-        return self._sdn_strings.setdefault((uri, width), SdnString(width))
+    def _translated(self, translated: p4t.P4NewTypeTranslation, width: int, what: str) -> Bits:
+        """A translated type with `width` bits in the data plane; 0 if no packet ever sees it."""
+        if translated.HasField("sdn_string"):
+            width = _width(width or 32, what)
+            return self._sdn_strings.setdefault((translated.uri, width), SdnString(width))
+        controller_width = _width(translated.sdn_bitwidth, what)
+        if width in (0, controller_width):
+            return Bits(controller_width)
+        return TranslatedBits(_width(width, what), controller_width)
 
-    def _data(self, spec: p4t.P4DataTypeSpec, what: str) -> DataCodec:
+    def _data(self, spec: p4t.P4DataTypeSpec, what: str, widths: list[int]) -> DataCodec:
+        """`widths` are those of the JSON, which translated types do not tell; [] if the JSON lacks the object."""
         kind = spec.WhichOneof("type_spec")
+        members = [spec]
         if kind == "struct":
-            struct = self._types.structs[spec.struct.name]
-            return DataCodec([self._leaf(m.type_spec, what) for m in struct.members], struct=True)
-        if kind == "tuple":
-            return DataCodec([self._leaf(m, what) for m in spec.tuple.members], struct=False, tuple_=True)
-        return DataCodec([self._leaf(spec, what)], struct=False)
+            members = [member.type_spec for member in self._types.structs[spec.struct.name].members]
+        elif kind == "tuple":
+            members = list(spec.tuple.members)
+        if len(widths) != len(members):
+            widths = [0] * len(members)
+        leaves = [self._leaf(member, what, width) for member, width in zip(members, widths, strict=True)]
+        return DataCodec(leaves, struct=kind == "struct", tuple_=kind == "tuple")
 
-    def _leaf(self, spec: p4t.P4DataTypeSpec, what: str) -> tuple[str, Bits]:
+    def _leaf(self, spec: p4t.P4DataTypeSpec, what: str, width: int) -> tuple[str, Bits]:
         kind = spec.WhichOneof("type_spec")
         if kind == "bitstring":
             return "bitstring", _bitstring(spec.bitstring, what)
@@ -458,10 +468,8 @@ class Schema:
         if kind == "new_type":
             new_type = self._types.new_types[spec.new_type.name]
             if new_type.HasField("original_type"):
-                return self._leaf(new_type.original_type, what)
-            if new_type.translated_type.HasField("sdn_string"):
-                return "bitstring", self._sdn_string(new_type.translated_type.uri, 32)
-            return "bitstring", Bits(_width(new_type.translated_type.sdn_bitwidth, what))
+                return self._leaf(new_type.original_type, what, width)
+            return "bitstring", self._translated(new_type.translated_type, width, what)
         unimplemented(f"{what}: values of type {kind} are not supported over P4Runtime")
 
 
@@ -477,6 +485,23 @@ def _cells(info: p4i.Counter | p4i.Meter | p4i.Register, arrays: Iterable[model.
         if array.name == info.preamble.name:
             return array.size
     return max(0, min(info.size, _MAX_UNSEEN_CELLS))
+
+
+def _header_widths(info: p4i.ControllerPacketMetadata, program: model.Program) -> list[int]:
+    """Of the header's fields: P4Info leaves out those of translated types, which the JSON's header of the same fields
+    tells."""
+    names = [metadata.name for metadata in info.metadata]
+    given = [metadata.bitwidth for metadata in info.metadata]
+    translated = [bool(metadata.type_name.name) for metadata in info.metadata]
+    if not any(translated):
+        return given
+    for header in program.header_types:
+        widths = [field.width for field in header.fields]
+        if [field.name for field in header.fields] == names and all(
+            known or a == b for known, a, b in zip(translated, given, widths, strict=True)
+        ):
+            return widths
+    invalid_argument(f"the JSON has no header with the fields of {info.preamble.name}: {', '.join(names)}")
 
 
 def _bitstring(spec: p4t.P4BitstringLikeTypeSpec, what: str) -> Bits:
