@@ -189,7 +189,8 @@ class ExpressionLowering:
                     raise self.fail(f"index {value} is outside '{base.type}'", expr.index.span)
                 return stack_element(base, value)
             if t.is_union(element):
-                raise self.diagnostics.unsupported("indexes of union stacks that are known only at run time", expr.span)
+                what = "indexes of union stacks that are known only at run time are not supported yet"
+                raise self.diagnostics.limit(what, expr.span)
             if not isinstance(index, ir.FieldRef | ir.RuntimeData):
                 index = self.saved(index, expr.index.span)
             return StackElement(element, base, index)
