@@ -34,7 +34,8 @@ TOLERATE_WARNINGS = True
 _log = logging.getLogger(__name__)
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 # A program must be running within seconds of its push.  Lines of C and CPU seconds of gcc 12 at -O2, -O1 and -O0:
-# switch.p4 25,000: 2.0, 1.1, 0.7; a parser of 2,000 states 56,000: 5.0, 2.9, 1.4.
+# switch.p4 25,000: 2.0, 1.1, 0.7; a parser of 2,000 states 56,000: 5.0, 2.9, 1.4.  The ECMP program of p4src takes
+# 50, 43 and 137 ns a packet at these levels.
 LEVELS = ((30_000, "-O2"), (100_000, "-O1"))
 COMPILE_SECONDS = 120
 COMPILE_MEMORY_KIB = 4 << 20
