@@ -108,10 +108,11 @@ class PipelineEmitter:
         self, out: Emitter, pipeline: Pipeline, conditional: Conditional, following: NodeRef | None
     ) -> None:
         out.source(conditional.source)
-        test = self.expressions.bool(conditional.condition)
         if conditional.true == conditional.false:
             self._goto(out, pipeline, conditional.true, following)
-        elif conditional.true == following:
+            return
+        test = self.expressions.bool(conditional.condition)
+        if conditional.true == following:
             out.line(f"if (!{test})")
             out.line(f"    goto {self._target(pipeline, conditional.false)};")
         else:

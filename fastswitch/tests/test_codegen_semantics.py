@@ -104,6 +104,15 @@ def test_a_wide_checksum_may_cover_itself(folder: Path) -> None:
         assert both.send("00000000000000000005") == "0000000000000000fffa"
 
 
+def test_a_condition_that_decides_nothing_needs_nothing(folder: Path) -> None:
+    same = op("==", header("a"), header("b"))
+    document = program({"a": BYTE, "b": BYTE}, conditionals=[conditional("if", same, None, None)], start="if")
+    document["header_types"][3]["name"] = "unused"
+    document["headers"][3]["header_type"] = document["headers"][2]["header_type"]
+    with Both(document, folder) as both:
+        assert both.send("0102ff") == "0102ff"
+
+
 def test_an_invalid_header_copies_its_invalidity_only(folder: Path) -> None:
     body = [call("assign_header", header("a"), header("b"))]
     document = one_action({"a": BYTE, "b": BYTE}, body, states=[state("start", [extract("a")])])
