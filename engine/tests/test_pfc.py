@@ -173,6 +173,7 @@ def pair(echo: Path) -> Iterator[Pair]:
 def test_pauses_are_sent_repeated_and_ended(pair: Pair, tmp_path: Path) -> None:
     """125 bytes take 1 us. The 17th frame would make 2,125 bytes. A pause of 1,000 quanta lasts 512 us."""
     pair.link.capture(tmp_path / "link.pcap")
+    pair.right.set_queue(5, rate_bps=GBIT)
     pair.right.hold_queue(5, hold=True)
     for _ in range(40):
         pair.left.inject(9, frame(9, size=125))
@@ -187,9 +188,10 @@ def test_pauses_are_sent_repeated_and_ended(pair: Pair, tmp_path: Path) -> None:
     pair.link.capture_stop()
     said = [(t, what) for t, d in read_pcap(tmp_path / "link.pcap") if isinstance(what := meaning(d), tuple)]
     # XOFF at 18 us, when the 17th arrives; 60 bytes are 480 ns, the delay 1 us; again each 256 us.
-    sent = [18_000, 274_000, 530_000, 700_000]
+    # The 12th to leave, one each us from 700 us on, takes the last of headroom and the pool's part down to 1,000.
+    sent = [18_000, 274_000, 530_000, 711_000]
     assert said == [(t + 1_480, ("pause", {LOSSLESS: 1_000 if t < 700_000 else 0})) for t in sent]
-    assert pair.left.queue_state(1, LOSSLESS)["paused_ns"] == 700_000 - 18_000
+    assert pair.left.queue_state(1, LOSSLESS)["paused_ns"] == 711_000 - 18_000
     assert pair.arrived() == [9] * 40
     assert pair.left.port_stats(1)["pauses_received"] == pair.right.port_stats(1)["pauses_sent"] == 4
     assert pair.link.stats()["b_to_a"]["packets"] == 4 and pair.right.port_stats(1)["sent_packets"] == 0
