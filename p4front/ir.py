@@ -65,12 +65,13 @@ class StackFieldRef(Expr):
 
 @dataclass(slots=True, frozen=True)
 class ElementFieldRef(Expr):
-    """A field of a stack's element whose index is known only at run time."""
+    """A field of a stack's element whose index is known only at run time; it is written only where `guard` holds."""
 
     stack: str
     index: Expr
     offset: int
     field: str
+    guard: Expr | None = None
 
 
 @dataclass(slots=True, frozen=True)

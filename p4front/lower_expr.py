@@ -160,7 +160,7 @@ class ExpressionLowering:
             return ir.StackFieldRef(expr.type, base.stack, expr.name, base.member)
         if isinstance(base, StackElement):
             offset = list(base.type.fields).index(expr.name)
-            return ir.ElementFieldRef(expr.type, base.stack.name, base.index, offset, expr.name)
+            return ir.ElementFieldRef(expr.type, base.stack.name, base.index, offset, expr.name, base.guard)
         if isinstance(base, StackEnd):
             raise self.diagnostics.limit(f"BMv2 cannot read a field of {base.stack}.{base.which}", expr.span)
         raise self.fail(f"{expr.name!r} of this expression is not supported yet", expr.span)
@@ -191,10 +191,26 @@ class ExpressionLowering:
             if t.is_union(element):
                 what = "indexes of union stacks that are known only at run time are not supported yet"
                 raise self.diagnostics.limit(what, expr.span)
-            if not isinstance(index, ir.FieldRef | ir.RuntimeData):
-                index = self.saved(index, expr.index.span)
-            return StackElement(element, base, index)
+            return self._element(element, base, index, expr.index.span)
         raise self.fail("this cannot be indexed", expr.span)
+
+    def _element(self, type_: t.StructType, stack: StackPlace, index: ir.Expr, span: Span) -> StackElement:
+        """`stack[index]`: beyond the end, P4 leaves open what is read, and nothing is written."""
+        if not isinstance(index, ir.FieldRef | ir.RuntimeData):
+            index = self.saved(index, span)
+        of, size = t.representation(index.type), stack.type.size
+        if not isinstance(of, t.BitType):
+            return StackElement(type_, stack, index)
+        guards: list[ir.Expr] = []
+        if of.signed:
+            guards.append(fold.binary(">=", index, fold.number(0, of), t.BOOL))
+        if 1 << (of.width - of.signed) > size:
+            guards.append(fold.binary("<", index, fold.number(size, of), t.BOOL))
+        if not guards:
+            return StackElement(type_, stack, index)
+        guard = self.saved(fold.conjunction(guards), span)
+        inside = self.saved(fold.choice(guard, index, fold.number(0, of)), span)
+        return StackElement(type_, stack, inside, guard)
 
     def _chosen(self, array: StructValue, index: ir.Expr, expr: ast.Index) -> ir.Expr:
         """`array[index]` as a choice among its elements; beyond the last it is the last."""

@@ -321,7 +321,9 @@ class StatementLowering(ExpressionLowering):
         if target == value:
             return
         op = "assign_VL" if isinstance(target.type, t.VarbitType) else "assign"
-        self.out.append(ir.Prim(span, op, [target, value]))
+        prim = ir.Prim(span, op, [target, value])
+        guard = target.guard if isinstance(target, ir.ElementFieldRef) else None
+        self.out.append(prim if guard is None else ir.IfStmt(span, guard, [prim], []))
 
     def _assign_slice(self, target: SlicePlace, value: ir.Expr, span: Span) -> None:
         """`x[h:l] = e` is `x = (x & ~mask) | ((e << l) & mask)`."""
@@ -366,6 +368,12 @@ class StatementLowering(ExpressionLowering):
         return place
 
     def _assign_header(self, target: HeaderPlace | StackElement | StackEnd, value: Value, span: Span) -> None:
+        if isinstance(target, StackElement) and target.guard is not None:
+            outer, self.out = self.out, []
+            self._assign_header(StackElement(target.type, target.stack, target.index), value, span)
+            body, self.out = self.out, outer
+            self.out.append(ir.IfStmt(span, target.guard, body, []))
+            return
         into = self.header_param(target)
         if isinstance(value, InvalidHeader):
             self.out.append(ir.Prim(span, "remove_header", [into]))
@@ -457,7 +465,9 @@ class StatementLowering(ExpressionLowering):
                 for sibling in self.layout.siblings.get(receiver.name, []):
                     if sibling != receiver.name:
                         self.out.append(ir.Prim(call.span, "remove_header", [ir.HeaderParam(sibling)]))
-            self.out.append(ir.Prim(call.span, op, [self.header_param(receiver)]))
+            prim = ir.Prim(call.span, op, [self.header_param(receiver)])
+            guard = receiver.guard if isinstance(receiver, StackElement) else None
+            self.out.append(prim if guard is None else ir.IfStmt(call.span, guard, [prim], []))
             return None
         assert isinstance(receiver, StackPlace)
         amount = self.scalar(target.args[0])

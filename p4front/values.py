@@ -49,11 +49,16 @@ class StackEnd:
 
 @dataclass(slots=True)
 class StackElement:
-    """`stack[index]` with an index known only at run time."""
+    """`stack[index]` with an index known only at run time.
+
+    BMv2 ends at an index outside the stack: `index` never is, and `guard` (None: always) says whether the program's was
+    not either.
+    """
 
     type: t.StructType
     stack: StackPlace
     index: ir.Expr
+    guard: ir.Expr | None = None
 
 
 @dataclass(slots=True)

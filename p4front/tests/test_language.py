@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from fastswitch.interpreter import Interpreter
 from p4front.driver import Compiled
 from p4front.tests.kit import PARSER, ip_fields, ip_frame, program_text, run_packet
 
@@ -96,6 +97,35 @@ def test_extract_into_an_element_chosen_at_run_time(compile_parts: Compile) -> N
     compiled = compile_parts(**STACK, parser=parser, ingress="hdr.ip.proto = hdr.bs[2].v;")
     left = run_packet(compiled, ip_frame(ttl=2) + b"\x41")
     assert left is not None and ip_fields(left[1])["proto"] == 0x42 and left[1][26:] == b"\x42"
+
+
+@pytest.mark.parametrize("index", [0, 2, 3, 255])
+def test_no_index_reaches_beyond_the_stack(
+    compile_parts: Compile, index: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BMv2 ends at such an index, so that the JSON must never compute one."""
+    locate = Interpreter.locate
+
+    def strict(self: Interpreter, *args: object) -> str:
+        found = locate(self, *args)  # type: ignore[arg-type]
+        assert found is not None
+        return found
+
+    monkeypatch.setattr(Interpreter, "locate", strict)
+    compiled = compile_parts(
+        **STACK,
+        ingress="""hdr.bs = {{1}, {2}, {3}}; hdr.bs[hdr.ip.ttl].v = 9; hdr.bs[hdr.ip.ttl + 1].setInvalid();
+                   bit<8> n = hdr.bs[hdr.ip.ttl].v; hdr.ip.proto = hdr.ip.ttl < 3 ? n : 0;""",
+    )
+    stack: list[int | None] = [1, 2, 3]
+    if index < 3:
+        stack[index] = 9
+    if (index + 1) % 256 < 3:
+        stack[(index + 1) % 256] = None
+    left = run_packet(compiled, ip_frame(ttl=index))
+    assert left is not None
+    assert left[1][26:] == bytes(value for value in stack if value is not None)
+    assert ip_fields(left[1])["proto"] == (9 if index < 3 else 0)
 
 
 def test_assignment_to_the_next_element(compile_parts: Compile) -> None:
