@@ -372,14 +372,16 @@ class Schema:
         widths = {key.name: key.width for key in code.keys} if code else {}
         fields = [match_field(f, self._bits(f, widths.get(f.name) or f.bitwidth)) for f in info.match_fields]
         order = _join([f.name for f in fields], [key.name for key in code.keys] if code else None, f"table '{name}'")
-        indexes = {action.name: action.index for action in code.actions} if code else {}
+        copies = {action.name: action for action in code.actions} if code else {}
         uses = {}
         for ref in info.action_refs:
             action = self.actions.find(ref.id)
-            index = indexes.get(action.name, -1)
-            if code and index < 0:
+            copy = copies.get(action.name)
+            if code and copy is None:
                 invalid_argument(f"table '{name}': the JSON does not list action '{action.name}'")
-            uses[ref.id] = ActionUse(action, ref.scope, index)
+            if copy is not None and copy.params != self._code_actions[action.name].params:
+                invalid_argument(f"table '{name}': the JSON's action '{action.name}' has other parameters elsewhere")
+            uses[ref.id] = ActionUse(action, ref.scope, copy.index if copy is not None else -1)
         kinds = {r >> 24: r for r in info.direct_resource_ids}
         return Table(
             id=info.preamble.id,

@@ -1,6 +1,7 @@
 """The RPCs over gRPC: configs, error trailers, packets, and hostile bytes. The engine is the in-memory one."""
 
 import asyncio
+import json
 import random
 
 import grpc
@@ -183,9 +184,9 @@ async def test_a_bad_config_is_refused_and_the_old_one_runs_on(case, n):
         await client.arbitrate(1)
         await client.set_config(config(cookie=1))
         await client.write(insert(forward(n, 1)))
-        json, text = BAD_CONFIGS[case]
+        device_config, text = BAD_CONFIGS[case]
         bad = config(cookie=2)
-        bad.p4_device_config = json
+        bad.p4_device_config = device_config
         with failing(grpc.StatusCode.INVALID_ARGUMENT, text):
             await client.set_config(bad)
         assert (await client.get_config(Get.COOKIE_ONLY)).cookie.cookie == 1
@@ -202,6 +203,19 @@ async def test_p4info_of_another_program_is_refused():
         bad = config()
         bad.p4info.actions[1].preamble.id = bad.p4info.actions[0].preamble.id
         with failing(grpc.StatusCode.INVALID_ARGUMENT, "P4Info: P4Info gives id 0x.* to both"):
+            await client.set_config(bad)
+
+
+async def test_copies_of_an_action_have_the_same_parameters():
+    """A compiler copies an action for every table; P4Runtime knows one, so a copy of another width fits no call."""
+    async with serving(fake_device()) as address, connected(address) as client:
+        await client.arbitrate(1)
+        bad = config()
+        document = json.loads(bad.p4_device_config)
+        copies = [each for each in document["actions"] if each["name"] == "ingress.forward" and each["runtime_data"]]
+        copies[0]["runtime_data"][0]["bitwidth"] += 23
+        bad.p4_device_config = json.dumps(document).encode()
+        with failing(grpc.StatusCode.INVALID_ARGUMENT, "the JSON's action 'ingress.forward' has other parameters"):
             await client.set_config(bad)
 
 
