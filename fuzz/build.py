@@ -7,11 +7,20 @@ import os
 import subprocess
 from pathlib import Path
 
+from fastswitch.codegen.build import FLAGS as GENERATED
 from fastswitch.codegen.build import SANITIZE
 from fuzz.target import BUILD
 
 ROOT = Path(__file__).resolve().parents[1]
+SUPPORT = ROOT / "fastswitch" / "codegen" / "support"
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror", *SANITIZE)
+
+
+def complaint_about(text: str) -> str:
+    """What the compiler says of a program's C, warnings included, without compiling it; nothing if all is well."""
+    command = ["gcc", *GENERATED, "-fsyntax-only", f"-I{ROOT / 'engine'}", f"-I{SUPPORT}", "-x", "c", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return next((line for line in done.stderr.splitlines() if "error" in line), "") if done.returncode else ""
 
 
 def build(name: str, sources: list[Path], *flags: str) -> Path:

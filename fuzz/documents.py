@@ -9,6 +9,7 @@ import random
 from typing import Any
 
 from fastswitch.codegen import ProgramError, generate_c, load_program
+from fuzz.build import complaint_about
 from fuzz.frames import Frames
 from fuzz.grammar import Grammar
 from fuzz.mutation import Mutator, mutated_bytes
@@ -16,7 +17,7 @@ from fuzz.packets import document, sources
 from fuzz.pipelines import RECORD_BYTES, compiled, populate, run_frames
 from fuzz.target import Fault, Target
 
-_DOCUMENTS = 60
+_DOCUMENTS = 100
 _COMPILED = 1
 
 
@@ -34,7 +35,7 @@ class Documents(Target):
     share = 1.5
 
     def case(self, rng: random.Random) -> int:
-        kind = rng.randrange(3)
+        kind = rng.randrange(8)
         mutator = _known(kind) if kind < 2 else Mutator(Grammar(rng).program())
         compiles = _COMPILED
         for number in range(_DOCUMENTS):
@@ -52,11 +53,14 @@ class Documents(Target):
     @staticmethod
     def _refused(made: Any) -> bool:
         try:
-            generate_c(made)
+            text = generate_c(made)
         except ProgramError as error:
             if not str(error) or "internal" in str(error):
                 raise Fault(f"a refusal that names nothing: {error}") from error
             return True
+        complaint = complaint_about(text)
+        if complaint:
+            raise Fault(f"C that does not compile: {complaint}")
         return False
 
     def _text(self, rng: random.Random, text: bytes) -> None:

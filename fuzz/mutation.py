@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from typing import Any
 
 Path = list[Any]
@@ -23,6 +24,7 @@ HOSTILE_TEXTS = (
     *("../../x", "/dev/zero", "ingress", "lookahead", "local", "runtime_data", "crc32", "plait.queue_bytes", "$(id)"),
 )
 _WRAPS = 400
+_HEX = re.compile("-?0x[0-9a-fA-F]+")
 
 
 class Mutator:
@@ -32,6 +34,7 @@ class Mutator:
         self._document = document
         self._text = json.dumps(document)  # reading it is much faster than copying objects
         self._paths = list(_paths(document))
+        self._numbers = [path for path in self._paths if _is_number(self._at(path))]
 
     def mutated(self, rng: random.Random) -> Any:
         """A copy with a few changes, most often one; never nested deeper than `json` can write."""
@@ -46,19 +49,23 @@ class Mutator:
     def _changed(self, rng: random.Random) -> Any:
         made = json.loads(self._text)
         for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
-            path = rng.choice(self._paths)
+            a_number = self._numbers and rng.random() < 0.3
+            path = rng.choice(self._numbers if a_number else self._paths)
             try:
                 holder = made
                 for step in path[:-1]:
                     holder = holder[step]
-                self._change(rng, holder, path[-1])
-            except (KeyError, IndexError, TypeError):
+                if a_number:
+                    holder[path[-1]] = _another_number(rng, holder[path[-1]])
+                else:
+                    self._change(rng, holder, path[-1])
+            except (KeyError, IndexError, TypeError, ValueError):
                 continue  # an earlier change took it away
         return made
 
     def _change(self, rng: random.Random, holder: Any, key: Any) -> None:
         value = holder[key]
-        match rng.randrange(10):
+        match rng.randrange(9):
             case 0:
                 del holder[key]
             case 1:
@@ -74,18 +81,19 @@ class Mutator:
             case 6 if isinstance(holder, list):
                 other = rng.randrange(len(holder))
                 holder[key], holder[other] = holder[other], holder[key]
-            case 7 if isinstance(value, int):
-                holder[key] = value + rng.choice([-1, 1, 8, 256])
-            case 8:
+            case 7:
                 holder[key] = nested(rng, value)
             case _:
                 holder[key] = self._alike(rng, value)
 
-    def _other(self, rng: random.Random) -> Any:
+    def _at(self, path: Path) -> Any:
         found = self._document
-        for step in rng.choice(self._paths):
+        for step in path:
             found = found[step]
         return found
+
+    def _other(self, rng: random.Random) -> Any:
+        return self._at(rng.choice(self._paths))
 
     def _alike(self, rng: random.Random, value: Any) -> Any:
         """Another value of the same type from the document: what type checks let through."""
@@ -94,6 +102,18 @@ class Mutator:
             if type(other) is type(value) and other != value:
                 return copy.deepcopy(other)
         return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or isinstance(value, str) and bool(_HEX.fullmatch(value))
+
+
+def _another_number(rng: random.Random, value: Any) -> Any:
+    """One that is near, or at an edge; a hexadecimal text stays one."""
+    number = int(value, 16) if isinstance(value, str) else value
+    near = number + rng.choice([-1, 1, 1, 1, 2, 8])
+    made = rng.choice([near, near, rng.choice([each for each in HOSTILE_NUMBERS if isinstance(each, int)])])
+    return hex(made) if isinstance(value, str) else made
 
 
 def nested(rng: random.Random, value: Any) -> Any:

@@ -32,7 +32,7 @@ _DOCUMENTED = {
     *("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "FAILED_PRECONDITION"),
     *("RESOURCE_EXHAUSTED", "OUT_OF_RANGE", "UNIMPLEMENTED"),
 }
-_DOCUMENTED_DETAILS = {getattr(rpc_code, name) for name in (*_DOCUMENTED, "OK")}
+_DOCUMENTED_DETAILS = {getattr(rpc_code, name) for name in (*_DOCUMENTED, "ABORTED", "OK")}
 
 
 class Server(Target):
