@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import ctypes
 import functools
+import gc
 import logging
 import os
 import signal
@@ -33,6 +34,7 @@ _log = logging.getLogger("plait-switch")
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 _PR_SET_PDEATHSIG = 1
+_GC_THRESHOLD = 100_000  # objects: entries are in no cycles, and looking for some costs a tenth of an insert
 _EVENTS_A_TURN = 256  # of one switch, between two turns of the event loop
 _LEVELS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "error": 40, "critical": 50, "off": 100}
 
@@ -54,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _die_with_parent()
     try:
         _set_up_logging(options)
+        gc.set_threshold(_GC_THRESHOLD)
         asyncio.run(_run(options))
     except (StartError, PortInUseError) as error:
         print(f"plait-switch: {error}", file=sys.stderr)
