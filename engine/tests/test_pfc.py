@@ -57,7 +57,7 @@ HOST_BUFFER = engine.Buffer(1 << 30, alpha=Fraction(1 << 16), pfc=engine.Pfc((LO
 
 def run_incast(echo: Path, case: Incast, headroom: int, with_pfc: bool = True) -> tuple[int, int]:
     """All hosts send to a slow port behind two switches, while the first sends to all of them. Returns how many packets
-    were dropped, and how many pauses the hosts got."""
+    were dropped, and how many pauses each of those that send got at least."""
     count = 60
     with engine.Fabric("virtual") as fabric:
         first, second = (fabric.add_switch(name, priority_queues=4) for name in ("first", "second"))
@@ -92,9 +92,8 @@ def run_incast(echo: Path, case: Incast, headroom: int, with_pfc: bool = True) -
         drops = sum(s.port_stats(n)["drops_queue"] for s, n in ((first, 20), (second, 5)))
         delivered = second.port_stats(5)["sent_packets"] + drops
         assert delivered == count * case.hosts * len(case.sizes)
-        pauses = sum(host.port_stats(1)["pauses_received"] for host in hosts)
-        assert not with_pfc or (pauses > 0 and first.port_stats(20)["pauses_received"] > 0)
-        return drops, pauses
+        senders = [(first, 20), *((host, 1) for host in hosts)]
+        return drops, min(switch.port_stats(n)["pauses_received"] for switch, n in senders)
 
 
 def check_books(fabric: engine.Fabric, *switches: engine.Switch) -> None:
@@ -137,7 +136,7 @@ def test_without_flow_control_or_with_too_little_headroom_packets_are_lost(echo:
     assert run_incast(echo, INCAST, 0, with_pfc=False)[0] > 50
     assert run_incast(echo, INCAST, 3_000)[0] > 0
     drops, pauses = run_incast(echo, INCAST, enough_headroom(INCAST.rate_bps, INCAST.delay_ns))
-    assert drops == 0 and pauses > 8
+    assert drops == 0 and pauses > 1
 
 
 class Pair:
