@@ -154,6 +154,7 @@ def inspect(
     file: Annotated[Path, typer.Argument(help="A pcap or pcapng file.")],
     count: Annotated[int | None, typer.Option(help="Stop after this many packets.")] = None,
     summary: Annotated[bool, typer.Option("--summary", help="One row a flow instead of one a packet.")] = False,
+    reorder: Annotated[bool, typer.Option("--reorder", help="How far each flow's packets are out of order.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Prints the RoCEv2 headers of a capture.
@@ -163,7 +164,8 @@ def inspect(
     from lab import inspect as inspection
 
     arguments = [str(file), *(["--count", str(count)] if count is not None else [])]
-    raise typer.Exit(inspection.main(arguments + ["--summary"] * summary + ["--json"] * as_json))
+    arguments += ["--summary"] * summary + ["--reorder"] * reorder + ["--json"] * as_json
+    raise typer.Exit(inspection.main(arguments))
 
 
 @app.command(

@@ -17,13 +17,11 @@ from scapy.error import Scapy_Exception
 from scapy.packet import Packet
 from scapy.utils import PcapReader
 
+from lab import reorder
 from lab.errors import UsageError
-from wire.codes import PSN_MASK, BthOpcode
+from lab.reorder import CONTROL_OPCODES, RESPONSE_OPCODES, Order
 from wire.decode import RocePacket, decode
 
-_RESPONSES = {opcode for opcode in BthOpcode if opcode.name.startswith("RC_READ_RESPONSE")}
-_CONTROL = {BthOpcode.RC_ACKNOWLEDGE, BthOpcode.RC_ATOMIC_ACKNOWLEDGE, BthOpcode.CNP}
-_PSN_HALF = (PSN_MASK + 1) // 2
 _LISTED_PSNS = 5
 
 
@@ -54,12 +52,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="a pcap or pcapng file")
     parser.add_argument("--count", type=int, help="stop after this many packets")
     parser.add_argument("--summary", action="store_true", help="one row a flow instead of one a packet")
+    parser.add_argument("--reorder", action="store_true", help="one row a flow: how far its packets are out of order")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     args = parser.parse_args(argv)
     try:
         if args.count is not None and args.count < 0:
             raise UsageError(f"--count must not be negative, but is {args.count}")
-        inspect(args.file, sys.stdout, args.count, args.json, args.summary)
+        if args.reorder and args.summary:
+            raise UsageError("--summary and --reorder are two views: give one")
+        if args.reorder:
+            reorder.report(args.file, sys.stdout, args.count, args.json)
+        else:
+            inspect(args.file, sys.stdout, args.count, args.json, args.summary)
         sys.stdout.flush()
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -107,7 +111,6 @@ def _line(packet: RocePacket) -> str:
 class _Flow:
     """Packets with one 5-tuple, destination queue pair and PSN space (requests, or responses to the peer's requests).
 
-    `retransmitted` are PSNs that came again; `out_of_order` counts packets that came first after a later PSN.
     Acknowledgements and CNPs repeat PSNs by design: they count as packets, and neither as the one nor as the other.
     """
 
@@ -121,10 +124,7 @@ class _Flow:
     bytes: int = 0
     first_psn: int = 0
     last_psn: int = 0
-    retransmitted: set[int] = field(default_factory=set)
-    out_of_order: int = 0
-    _seen: set[int] = field(default_factory=set)
-    _highest: int | None = None
+    order: Order = field(default_factory=Order)
 
     def add(self, packet: RocePacket, wire_bytes: int) -> None:
         if self.packets == 0:
@@ -132,24 +132,15 @@ class _Flow:
         self.packets += 1
         self.bytes += wire_bytes
         self.last_psn = packet.psn
-        if packet.opcode not in _CONTROL:
-            self._track(packet.psn)
-
-    def _track(self, psn: int) -> None:
-        """PSNs wrap: `_seen` and `_highest` hold them unwrapped, each the nearest to the highest one before."""
-        if self._highest is None:
-            self._highest = psn
-        position = self._highest + (psn - self._highest + _PSN_HALF) % (2 * _PSN_HALF) - _PSN_HALF
-        if position in self._seen:
-            self.retransmitted.add(psn)
-        elif position < self._highest:
-            self.out_of_order += 1
-        self._seen.add(position)
-        self._highest = max(self._highest, position)
+        if packet.opcode not in CONTROL_OPCODES:
+            self.order.add(packet.psn)
 
     def values(self) -> dict[str, Any]:
-        public = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("_")}
-        return public | {"retransmitted": sorted(self.retransmitted)}
+        public = {name: getattr(self, name) for name in self.__slots__ if name != "order"}
+        return public | {
+            "retransmitted": sorted(self.order.retransmitted),
+            "out_of_order": self.order.out_of_order,
+        }
 
 
 def _flows(packets: Iterator[Packet]) -> list[_Flow]:
@@ -158,7 +149,7 @@ def _flows(packets: Iterator[Packet]) -> list[_Flow]:
         roce = decode(packet)
         if roce is None:
             continue
-        carries = "responses" if roce.opcode in _RESPONSES | _CONTROL else "requests"
+        carries = "responses" if roce.opcode in RESPONSE_OPCODES | CONTROL_OPCODES else "requests"
         key = (roce.src, roce.src_port, roce.dst, roce.dst_port, roce.dest_qpn, carries)
         flows.setdefault(key, _Flow(*key)).add(roce, _wire_bytes(packet))
     return list(flows.values())
@@ -174,18 +165,20 @@ def _print_flows(flows: list[_Flow], out: TextIO, as_json: bool) -> None:
     for flow in flows:
         ends = f"{flow.src}:{flow.src_port} -> {flow.dst}:{flow.dst_port}"
         numbers = (flow.packets, flow.bytes, flow.first_psn, flow.last_psn)
-        rows.append((ends, str(flow.dest_qpn), flow.carries, *map(str, numbers), _psns(flow), str(flow.out_of_order)))
+        order = (_psns(flow), str(flow.order.out_of_order))
+        rows.append((ends, str(flow.dest_qpn), flow.carries, *map(str, numbers), *order))
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), file=out)
 
 
 def _psns(flow: _Flow) -> str:
-    if not flow.retransmitted:
+    again = flow.order.retransmitted
+    if not again:
         return "0"
-    listed = ", ".join(str(psn) for psn in sorted(flow.retransmitted)[:_LISTED_PSNS])
-    more = ", …" if len(flow.retransmitted) > _LISTED_PSNS else ""
-    return f"{len(flow.retransmitted)} ({listed}{more})"
+    listed = ", ".join(str(psn) for psn in sorted(again)[:_LISTED_PSNS])
+    more = ", …" if len(again) > _LISTED_PSNS else ""
+    return f"{len(again)} ({listed}{more})"
 
 
 if __name__ == "__main__":
