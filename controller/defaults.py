@@ -24,6 +24,9 @@ THRIFT_BASE_PORT = 9090
 CPU_PORT = 510
 DROP_PORT = 511
 
+# Clone session of path traces: the last one that v1model's switches have, out of the way of people's own.
+TRACE_SESSION = 32767
+
 # The laboratory's controller. Other tools' usual ids, (0, 1) for one, stand back behind it.
 ELECTION_ID = 10
 

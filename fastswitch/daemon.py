@@ -21,6 +21,7 @@ from typing import Any
 
 import engine
 from fastswitch import flags
+from fastswitch.carrier import CarrierWatch
 from fastswitch.config import ConfigError
 from fastswitch.control import ControlError, ControlServer
 from fastswitch.queues import QueueVerbs, set_up
@@ -90,6 +91,8 @@ class Daemon:
         self._running = False
         self._switches: dict[str, Any] = {}
         self._links: list[LinkHandle] = []
+        self._attached: dict[int, LinkHandle] = {}  # by interface index
+        self._carriers: CarrierWatch | None = None
         self._devices: dict[str, Device] = {}
         self._server: P4RuntimeServer | None = None
         self._dataplane: DataplaneServer | None = None
@@ -125,6 +128,7 @@ class Daemon:
         self._fabric.start()
         self._running = True
         self._watch_notices()
+        self._watch_carriers()
 
     async def stop(self) -> None:
         """Take everything down again; safe at any stage of `start`."""
@@ -132,6 +136,8 @@ class Daemon:
         for descriptor in self._readers:
             loop.remove_reader(descriptor)
         self._readers.clear()
+        if self._carriers is not None:
+            self._carriers.close()
         if self._control is not None:
             await self._control.stop()
         if self._dataplane is not None:
@@ -172,7 +178,7 @@ class Daemon:
 
     def _attach(self, spec: Any) -> "LinkHandle":
         try:
-            socket.if_nametoindex(spec.interface)
+            index = socket.if_nametoindex(spec.interface)
         except OSError:
             raise StartError(f"port {spec.port} of '{spec.switch}': there is no interface {spec.interface}") from None
         try:
@@ -195,7 +201,8 @@ class Daemon:
                 handle.capture(str(path))
             except OSError as error:
                 raise StartError(f"--pcap: cannot write {path}: {error.strerror or error}") from None
-        return LinkHandle(handle)
+        self._attached[index] = LinkHandle(handle)
+        return self._attached[index]
 
     async def _load(self, device: Device, path: Path) -> None:
         try:
@@ -229,6 +236,29 @@ class Daemon:
             descriptor = switch.event_fd
             loop.add_reader(descriptor, self._take_notices, switch, device)
             self._readers.append(descriptor)
+
+    def _watch_carriers(self) -> None:
+        """An attached interface without carrier is a link that is down: `plait.port_up` and watch ports see it."""
+        if not self._attached:
+            return
+        self._carriers = CarrierWatch(self._carrier_changed)
+        asyncio.get_running_loop().add_reader(self._carriers.fileno(), self._carriers.read)
+        self._readers.append(self._carriers.fileno())
+        self._carriers.start()
+        self._carriers.read()
+
+    def _carrier_changed(self, index: int, up: bool) -> None:
+        if (link := self._attached.get(index)) is not None:
+            self._change_link(link, carrier=up)
+
+    def _change_link(self, link: "LinkHandle", *, carrier: bool | None = None, wanted: bool | None = None) -> None:
+        before = link.up
+        link.carrier = link.carrier if carrier is None else carrier
+        link.wanted = link.wanted if wanted is None else wanted
+        if link.up != before:
+            link.handle.set_up(link.up)
+            for switch, port in link.ends:
+                self._devices[switch].port_changed(port)
 
     def _take_notices(self, switch: Any, device: Device) -> bool:
         """Hand over events that wait, up to a turn's. Returns whether there may be more."""
@@ -322,11 +352,8 @@ class Daemon:
             raise ControlError("up must be true or false")
         if changes:
             chosen.handle.set(**changes)
-        if up is not None and up != chosen.up:
-            chosen.handle.set_up(up)
-            chosen.up = up
-            for switch, port in chosen.ends:
-                self._devices[switch].port_changed(port)
+        if up is not None:
+            self._change_link(chosen, wanted=up)
 
     def _link(self, name: str) -> "LinkHandle":
         """A link by its name, or by an end of it as SWITCH:PORT or as an interface's name."""
@@ -338,17 +365,25 @@ class Daemon:
 
 
 class LinkHandle:
-    """An engine link, whether it is up, and what it is called: its name, its ends as SWITCH:PORT, its interface."""
+    """An engine link, whether it is up, and what it is called: its name, its ends as SWITCH:PORT, its interface.
+
+    It is up if it is wanted so and, at an interface, has a carrier.
+    """
 
     def __init__(self, handle: engine.Link) -> None:
         self.handle = handle
-        self.up = True
+        self.wanted = True
+        self.carrier = True
         self.ends: list[tuple[str, int]] = []
         self.names = [handle.name]
         for name, port in (handle.a, handle.b):
             if port is not None:
                 self.ends.append((name, port))
             self.names.append(name if port is None else f"{name}:{port}")
+
+    @property
+    def up(self) -> bool:
+        return self.wanted and self.carrier
 
     def statistics(self) -> dict[str, Any]:
         """As the control socket shows it."""

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab import balancing_cli, queue_cli, stf_cli, table_cli
+from lab import balancing_cli, ptf_cli, queue_cli, stf_cli, table_cli
 from lab.errors import PlaitError, UsageError
 
 RUN, LOOK, BUILD = "Run", "Look and touch", "Build and measure"
@@ -32,6 +32,7 @@ app.add_typer(queue_cli.app, name="queue", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.lb, name="lb", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.aqm, name="aqm", rich_help_panel=LOOK)
 app.command(rich_help_panel=BUILD)(stf_cli.stf)
+app.command(rich_help_panel=BUILD)(ptf_cli.ptf)
 app.add_typer(bench, name="bench", rich_help_panel=BUILD)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]

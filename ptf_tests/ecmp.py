@@ -8,6 +8,8 @@ from ptf_tests.packets import NEXT, write
 
 
 class Ecmp(cases.ProgramTest):
+    selects = True
+
     def route(self, prefix: str, ports: Sequence[int], group: int = 1) -> None:
         members = ", ".join(f"forward(port={port})" for port in ports)
         self.add("ipv4_lpm", [f"hdr.ipv4.dst_addr={prefix}"], "{" + members + "}")

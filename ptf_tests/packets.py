@@ -7,6 +7,7 @@ from scapy.packet import Packet, Raw
 from wire.layers import BTH, RETH
 
 SRC_MAC, SWITCH_MAC = "02:00:0a:00:00:02", "06:00:00:01:00:01"
+SRC_IP = "10.0.0.2"
 # Per port, its own MAC and its neighbour's.
 NEXT = {port: (f"06:00:00:01:00:{port:02x}", f"02:00:0a:00:01:{port:02x}") for port in (2, 3, 4)}
 
@@ -15,7 +16,7 @@ def write(
     dst: str, *, ttl: int = 64, tos: int = 2, sport: int = 50000, size: int = 256, mac: str = SWITCH_MAC, psn: int = 1
 ) -> Packet:
     """An RDMA WRITE with its ICRC (computed by wire.layers)."""
-    headers = Ether(src=SRC_MAC, dst=mac) / IP(src="10.0.0.2", dst=dst, ttl=ttl, tos=tos, flags="DF")
+    headers = Ether(src=SRC_MAC, dst=mac) / IP(src=SRC_IP, dst=dst, ttl=ttl, tos=tos, flags="DF")
     headers /= UDP(sport=sport, dport=4791, chksum=0) / BTH(opcode=0x0A, dest_qpn=0x123456, psn=psn, ack_req=1)
     built = (
         headers / RETH(virtual_address=0x1000, rkey=0xCAFE, dma_length=size) / Raw(bytes(i % 251 for i in range(size)))

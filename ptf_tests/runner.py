@@ -83,7 +83,8 @@ def _run(name: str, target: str) -> int:
             command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(ROOT / "ptf_tests"), name]
             command += ["--pypath", str(ROOT), "--log-dir", folder, "--disable-ipv6"]
             command += [word for port in PORTS for word in ("-i", f"0-{port}@ptf{port}")]
-            command += ["--test-params", f"grpcaddr='{TARGET.address}';device_id='{TARGET.device_id}'"]
+            parameters = {"grpcaddr": TARGET.address, "device_id": TARGET.device_id, "target": target}
+            command += ["--test-params", ";".join(f"{name}={str(value)!r}" for name, value in parameters.items())]
             # Its logs go to its working directory whatever it is told.
             return subprocess.run(
                 command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
