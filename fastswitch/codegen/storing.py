@@ -180,7 +180,7 @@ class Stores:
             if kind.index not in self.expressions.compared:
                 continue
             name = self.layout.type_name(kind)
-            out.line(f"static bool {same_function(kind)}(const {name} *left, const {name} *right)")
+            out.line(f"static PLAIT_UNUSED bool {same_function(kind)}(const {name} *left, const {name} *right)")
             out.line("{")
             out.line("if (!left->valid || !right->valid)")
             out.line("    return false;")

@@ -113,6 +113,12 @@ def test_a_condition_that_decides_nothing_needs_nothing(folder: Path) -> None:
         assert both.send("0102ff") == "0102ff"
 
 
+def test_a_comparison_that_is_shifted_away_needs_nothing(folder: Path) -> None:
+    gone = op(">>", op("b2d", None, op("==", header("h"), header("h"))), const(9))
+    with Both(one_action({"h": BYTE}, [assign(field("h", "v"), gone)]), folder) as both:
+        assert both.send("07ff") == "00ff"
+
+
 def test_an_invalid_header_copies_its_invalidity_only(folder: Path) -> None:
     body = [call("assign_header", header("a"), header("b"))]
     document = one_action({"a": BYTE, "b": BYTE}, body, states=[state("start", [extract("a")])])
