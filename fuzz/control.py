@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fastswitch.control import MAX_LINE
-from fuzz.daemon import Daemon
+from fuzz.daemon import Fabric
 from fuzz.mutation import Mutator, mutated_bytes
 from fuzz.target import Fault, Target
 
@@ -38,7 +38,7 @@ class Control(Target):
 
     def __init__(self, keep: Path | None = None) -> None:
         super().__init__(keep)
-        self._daemon = Daemon()
+        self._daemon = Fabric()
 
     def close(self) -> None:
         self._daemon.close()

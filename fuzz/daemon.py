@@ -22,27 +22,17 @@ _STARTS_WITHIN = 60.0  # seconds
 
 
 class Daemon:
-    """Two switches, a memory link between their ports 1, a control socket.  `control` and `address` reach it."""
+    """`address` is where P4Runtime is served; `arguments` come after the options that all share."""
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: str) -> None:
         build_engine(ROOT, sanitize=True)
         self._scratch = tempfile.TemporaryDirectory(prefix="plait-fuzz-")
         self.folder = Path(self._scratch.name)
-        self.control = self.folder / "control"
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-            ports = [each.getsockname()[1] for each in (one, other)]
-        self.address = f"127.0.0.1:{ports[0]}"
-        switches = [
-            {"name": f"s{i}", "device_id": i, "grpc_addr": f"127.0.0.1:{port}", "cpu_port": CPU_PORT}
-            for i, port in enumerate(ports, 1)
-        ]
-        link = {"a": ["s1", 1], "b": ["s2", 1], "rate_bps": 10**9, "delay_ns": 1000}
-        fabric = self.folder / "fabric.json"
-        fabric.write_text(json.dumps({"switches": switches, "links": [link], "control": str(self.control)}))
+        self.address = f"127.0.0.1:{free_port()}"
         self._log = self.folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "fastswitch.daemon", "--fabric", str(fabric), "--die-with-parent"],
+                [sys.executable, "-m", "fastswitch.daemon", "--die-with-parent", *self._options(), *arguments],
                 cwd=ROOT,
                 env={**environment(sanitized=True), "XDG_CACHE_HOME": str(BUILD / "server-cache")},
                 stdout=subprocess.PIPE,
@@ -51,6 +41,9 @@ class Daemon:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != b"ready\n":
             raise Fault(f"the daemon does not start: {self.log()[-3000:]}")
+
+    def _options(self) -> list[str]:
+        return ["--no-p4", "--device-id", "1", "--grpc-server-addr", self.address, "--cpu-port", str(CPU_PORT)]
 
     def log(self) -> str:
         """What it has said on stderr."""
@@ -77,3 +70,24 @@ class Daemon:
                 os.kill(self._process.pid, signal.SIGKILL)
                 raise Fault("the daemon does not end when it is told to") from None
         self._scratch.cleanup()
+
+
+class Fabric(Daemon):
+    """Two switches, a memory link between their ports 1; `control` is the path of the control socket."""
+
+    def _options(self) -> list[str]:
+        self.control = self.folder / "control"
+        switches = [
+            {"name": f"s{i}", "device_id": i, "grpc_addr": address, "cpu_port": CPU_PORT}
+            for i, address in enumerate((self.address, f"127.0.0.1:{free_port()}"), 1)
+        ]
+        link = {"a": ["s1", 1], "b": ["s2", 1], "rate_bps": 10**9, "delay_ns": 1000}
+        fabric = self.folder / "fabric.json"
+        fabric.write_text(json.dumps({"switches": switches, "links": [link], "control": str(self.control)}))
+        return ["--fabric", str(fabric)]
+
+
+def free_port() -> int:
+    """A port of loopback that nobody uses at the moment."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])

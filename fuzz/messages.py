@@ -292,7 +292,7 @@ def _change(rng: random.Random, message: Message) -> None:
         if len(items) and kind < 0.3:
             del items[rng.randrange(len(items))]
         elif is_message:
-            for _ in range(rng.choice([1, 1, 1, 3, 200])):
+            for _ in range(rng.choice([1, 1, 1, 3, 20])):
                 items.add()
                 if len(items) > 1:
                     items[-1].CopyFrom(items[rng.randrange(len(items) - 1)])

@@ -5,34 +5,25 @@ from __future__ import annotations
 import json
 import random
 import socket
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import grpc
-from finsy.proto import U128, p4i, p4r, rpc_code, rpc_status
+from finsy.proto import U128, p4i, p4r
 from google.protobuf.message import Message
 
 import p4front
-from fuzz.daemon import CPU_PORT, Daemon
+from fuzz.daemon import CPU_PORT, Fabric
 from fuzz.messages import Messages, mutate
 from fuzz.mutation import Mutator, mutated_bytes
 from fuzz.packets import ROOT
+from fuzz.rpc import PATIENCE, SERVICE, Controller, check_answer
 from fuzz.target import Fault, Target
 
 _Set = p4r.SetForwardingPipelineConfigRequest
-_SERVICE = "/p4.v1.P4Runtime/"
 _METHODS = ("Write", "Read", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities")
 _REQUESTS = 120
 _PUSHES = 3
-_PATIENCE = 60.0  # seconds for an answer
 _ELECTION = (1 << 128) - 1  # so that no mutation takes the primary its place
-# What the specification and the server's own documentation have an RPC fail with. UNKNOWN comes with details.
-_DOCUMENTED = {
-    *("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "FAILED_PRECONDITION"),
-    *("RESOURCE_EXHAUSTED", "OUT_OF_RANGE", "UNIMPLEMENTED"),
-}
-_DOCUMENTED_DETAILS = {getattr(rpc_code, name) for name in (*_DOCUMENTED, "ABORTED", "OK")}
 
 
 class Server(Target):
@@ -44,7 +35,7 @@ class Server(Target):
 
     def __init__(self, keep: Path | None = None) -> None:
         super().__init__(keep)
-        self._daemon = Daemon()
+        self._daemon = Fabric()
         self._programs = [self._compile(path) for path in ("fastswitch/tests/data/everything.p4", "p4src/ecmp.p4")]
         self._mutators = [Mutator(json.loads(text)) for _, text in self._programs]
 
@@ -93,8 +84,7 @@ class _Session:
         self._mutator = json_
         self._messages = Messages(self._p4info, rng)
         self._pushes = _PUSHES
-        self._stream = _Stream(channel)
-        self._stream.arbitrate(_ELECTION)
+        self._stream = Controller(channel, _ELECTION)
 
     def _config(self) -> p4r.SetForwardingPipelineConfigRequest:
         request = p4r.SetForwardingPipelineConfigRequest(
@@ -160,13 +150,13 @@ class _Session:
 
     def _call(self, method: str, data: bytes) -> str | None:
         """The answer's text, None where it is OK.  Fault for an answer that is not documented."""
-        path = _SERVICE + method
+        path = SERVICE + method
         try:
             if method == "Read":
-                for _ in self._channel.unary_stream(path)(data, timeout=_PATIENCE):
+                for _ in self._channel.unary_stream(path)(data, timeout=PATIENCE):
                     pass
             else:
-                self._channel.unary_unary(path)(data, timeout=_PATIENCE)
+                self._channel.unary_unary(path)(data, timeout=PATIENCE)
         except grpc.RpcError as error:
             check_answer(method, data, error)
             return str(error.details())
@@ -175,9 +165,7 @@ class _Session:
     def _stream_request(self, data: bytes) -> None:
         """On a stream of its own, after an arbitration with a lower id or none at all."""
         rng = self._rng
-        stream = _Stream(self._channel)
-        if rng.random() < 0.7:
-            stream.arbitrate(rng.randrange(1, 1000))
+        stream = Controller(self._channel, rng.randrange(1, 1000) if rng.random() < 0.7 else None)
         stream.send(data)
         stream.end()
 
@@ -196,70 +184,3 @@ class _Session:
                 self._stream.end()
                 return
         raise Fault("a packet-out does not come back: nothing is forwarded")
-
-
-def check_answer(method: str, data: bytes, error: Any) -> None:
-    """Fault unless a failed RPC has a code that is documented for it."""
-    code = error.code()
-    if code.name in _DOCUMENTED and error.details():
-        return
-    if code.name == "UNKNOWN" and method in ("Write", "Read"):
-        trailer = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin")
-        if trailer is None and len(data) > 1000:
-            return  # too many updates for a trailer that clients accept
-        if trailer is not None:
-            status = rpc_status.Status.FromString(trailer)
-            codes = []
-            for packed in status.details:
-                detail = p4r.Error()
-                packed.Unpack(detail)
-                codes.append(detail.canonical_code)
-            if codes and set(codes) <= _DOCUMENTED_DETAILS and any(codes):
-                return
-            raise Fault(f"{method}: details with codes {codes}: {error.details()}")
-    raise Fault(f"{method} fails with {code.name}: {error.details()!r}")
-
-
-class _Stream:
-    """A StreamChannel that takes raw bytes."""
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        import queue
-
-        self._requests: queue.Queue[bytes | None] = queue.Queue()
-        self._call = channel.stream_stream(
-            _SERVICE + "StreamChannel", response_deserializer=p4r.StreamMessageResponse.FromString
-        )(self._take(), timeout=_PATIENCE * 5)
-
-    def _take(self) -> Iterator[bytes]:
-        while (one := self._requests.get()) is not None:
-            yield one
-
-    def send(self, data: bytes) -> None:
-        self._requests.put(data)
-
-    def arbitrate(self, election_id: int) -> None:
-        request = p4r.StreamMessageRequest()
-        request.arbitration.device_id = 1
-        request.arbitration.election_id.CopyFrom(U128.encode(election_id))
-        self.send(request.SerializeToString())
-        for answer in self.answers():
-            if answer.WhichOneof("update") == "arbitration":
-                return
-
-    def answers(self) -> Iterator[p4r.StreamMessageResponse]:
-        """What comes; Fault if the stream ends with a code that is not documented."""
-        try:
-            yield from self._call
-        except grpc.RpcError as error:
-            check_answer("StreamChannel", b"", error)
-
-    def status(self) -> str:
-        """How it ended, if it has."""
-        return "open" if self._call.is_active() else f"{self._call.code()}: {self._call.details()}"
-
-    def end(self) -> None:
-        """No more requests; takes what is left of the answers."""
-        self._requests.put(None)
-        for _ in self.answers():
-            pass

@@ -13,6 +13,7 @@ TARGETS = {
     "tables": "fuzz.tables:Tables",
     "switch": "fuzz.switch:Switches",
     "server": "fuzz.server:Server",
+    "ports": "fuzz.ports:Ports",
     "control": "fuzz.control:Control",
     "p4": "fuzz.source:Source",
     "files": "fuzz.files:Files",

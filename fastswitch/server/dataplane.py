@@ -16,6 +16,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from fastswitch.server import dataplane_proto as proto
+from fastswitch.server.decoding import DecodingInterceptor
 from fastswitch.server.service import bind
 
 PORTS = 512
@@ -69,7 +70,7 @@ class DataplaneServer:
 
     async def start(self, address: str) -> int:
         """Listen; the bound port. PortInUseError if that is not possible."""
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)], interceptors=[DecodingInterceptor()])
         stream = grpc.stream_stream_rpc_method_handler(
             self._packet_stream,
             proto.PacketStreamRequest.FromString,

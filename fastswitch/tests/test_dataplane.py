@@ -251,6 +251,15 @@ async def test_a_message_that_is_none(daemon, port, garbage):
     assert len(await port.send(port.request(0, packet_to(3)))) == 1
 
 
+_UNDECODED = "the request cannot be decoded: Error parsing message with type '"
+
+
+async def test_a_status_that_is_none(daemon):
+    async with grpc.aio.insecure_channel(daemon[1]) as channel:
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, _UNDECODED + "p4.bm.SetPortOperStatusRequest'"):
+            await channel.unary_unary(proto.SET_PORT_OPER_STATUS)(b"\x08" + b"\xff" * 11, timeout=SECONDS)
+
+
 async def test_a_new_program_ends_what_waited(daemon, program, port):
     with Client(daemon[2]) as control:
         control.queue_set("s7", 4, rate_bps=8_000)  # a second a packet

@@ -16,6 +16,7 @@ CASES = {
     "tables": 8,
     "switch": 4,
     "server": 3,
+    "ports": 4,
     "control": 6,
     "p4": 3,
     "files": 10,
