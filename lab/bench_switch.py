@@ -27,7 +27,7 @@ from controller.errors import SwitchUnreachableError
 from controller.targets import Target
 from lab import bench_curves, bench_frames
 from lab.bench_memory import FRAME_BYTES, HopRate, MemoryFabric
-from lab.compiling import CompiledProgram, compile_program
+from lab.compiling import DEFINES, CompiledProgram, compile_program, compile_with
 from lab.config import DEFAULT_PROGRAM
 from lab.doctor import require_laboratory
 from lab.errors import MissingFeatureError, PlaitError, UsageError
@@ -172,9 +172,10 @@ def _measure(seconds: float, folder: Path) -> dict[str, float | None]:
     topology = bench_curves.one_switch()
     source, sink = topology.hosts
     frame = bench_frames.write_packet(source, sink, topology.gateway_mac(source.name), FRAME_BYTES)
+    # /sys shows the interfaces of the namespace in which it was mounted; BMv2 reads there which of its ports are up.
+    subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
     ip_batch(["link set lo up"])
     contenders = {name: _Contender(name) for name in ("bare", "plait")}
-    program = Program(folder / "ecmp.p4info.txtpb", folder / "ecmp.json")
     commands = {"plait": [sys.executable, "-m", "fastswitch.daemon", "--die-with-parent"]}
     if shutil.which("simple_switch_grpc"):
         contenders["bmv2"] = _Contender("bmv2")
@@ -184,6 +185,8 @@ def _measure(seconds: float, folder: Path) -> dict[str, float | None]:
         for index, (name, command) in enumerate(commands.items()):
             ends = contenders[name]
             target = Target(name, f"127.0.0.1:{9559 + index}", 1 + index)
+            (folder / name).mkdir()
+            compiled = compile_with(DEFAULT_PROGRAM, "p4front", DEFINES[name]).write(folder / name)
             flags = ["--device-id", str(target.device_id), "--no-p4", "-i", f"1@{ends.a1}", "-i", f"2@{ends.b0}"]
             with (folder / f"{name}.log").open("wb") as log:
                 children.append(
@@ -191,7 +194,7 @@ def _measure(seconds: float, folder: Path) -> dict[str, float | None]:
                         [*command, *flags, "--", "--grpc-server-addr", target.address], stdout=log, stderr=log
                     )
                 )
-            asyncio.run(_install_patiently(topology, target, program))
+            asyncio.run(_install_patiently(topology, target, Program(compiled.p4info, compiled.json)))
         for _ in range(_ROUNDS):
             for name, ends in contenders.items():
                 if name == "bare":
@@ -205,6 +208,8 @@ def _measure(seconds: float, folder: Path) -> dict[str, float | None]:
         for child in children:
             child.wait()
     median = {name: statistics.median(ends.rates) for name, ends in contenders.items()}
+    if silent := [name for name, rate in median.items() if rate == 0]:
+        raise PlaitError(f"no frame came through {' and '.join(silent)}")
     bmv2 = median.get("bmv2")
     return {
         "pps": median["plait"],

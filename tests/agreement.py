@@ -26,6 +26,7 @@ from finsy.proto import p4i
 from google.protobuf import text_format
 
 import p4front
+from lab.compiling import DEFINES
 from tests.agreement_reference import EndlessError
 from tests.agreement_scenarios import (
     Drawer,
@@ -44,7 +45,7 @@ from tests.agreement_switches import Bmv2, Plait, Switch, SwitchDiedError
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = sorted((ROOT / "p4src").glob("*.p4"))
 P4C, BMV2 = "p4c-bm2-ss", "simple_switch_grpc"
-FEEDBACK = ("PLAIT_FEEDBACK",)
+FEEDBACK = DEFINES["bmv2"]
 """How p4src's programs are compiled where BMv2 takes part: it cannot bind the registers of its queues' state."""
 _PACKETS_A_SCENARIO = 24
 _MOST_DIFFERENCES = 3  # of one pair and program that are shrunk and printed
@@ -99,9 +100,11 @@ class Report:
         return "\n".join(lines + self.differences)
 
 
-def scenarios(subject: Subject, packets: int, seed: int, for_bmv2: bool) -> Iterator[Scenario]:
+def scenarios(
+    subject: Subject, packets: int, seed: int, for_bmv2: bool, other: Subject | None = None
+) -> Iterator[Scenario]:
     """Scenarios with `packets` frames in all, from a seed."""
-    drawer = Drawer(subject)
+    drawer = Drawer(subject, other)
     draw = random.Random(f"{subject.name.split()[0]} {seed}")
     for start in range(0, packets, _PACKETS_A_SCENARIO):
         yield drawer.draw(draw, min(_PACKETS_A_SCENARIO, packets - start), for_bmv2)
@@ -158,7 +161,7 @@ def compare_pairs(source: Path, defines: Sequence[str], packets: int, seed: int,
                 others[name] = (each, stack.enter_context(Bmv2(each.p4info, each.json)))
         one_by_one = any(each.is_sequential() for each in (ours, theirs) if each is not None)
         found = dict.fromkeys(others, 0)
-        for scenario in scenarios(ours, packets, seed, for_bmv2=True):
+        for scenario in scenarios(ours, packets, seed, for_bmv2=True, other=theirs):
             try:
                 mine = through(first, scenario)
                 referred(ours, scenario, mine.taken)

@@ -35,16 +35,20 @@ def constants(node: Any) -> Iterable[tuple[str, list[Json]]]:
 class EntryDrawer:
     """What can be written to a program, and draws of it."""
 
-    def __init__(self, p4info: p4i.P4Info, document: Json) -> None:
+    def __init__(self, p4info: p4i.P4Info, document: Json, other: Json | None = None) -> None:
+        """`other`: what another compiler made of the program; it may have removed other tables."""
         self.p4info = p4info
         self.actions = {each.preamble.id: each for each in p4info.actions}
         self.profiles = {each.preamble.id: each for each in p4info.action_profiles}
         in_json = {table["name"]: table for pipeline in document["pipelines"] for table in pipeline["tables"]}
-        # The compiler may have removed a table that P4Info lists: no packet would see its entries.
+        in_other = {table["name"] for pipeline in (other or document)["pipelines"] for table in pipeline["tables"]}
+        # A compiler may remove a table that P4Info lists: no packet would see its entries, and BMv2 refuses them.
         self.tables = [
             table
             for table in p4info.tables
-            if table.preamble.name in in_json and not table.is_const_table and _plain(table, self.actions)
+            if table.preamble.name in in_json.keys() & in_other
+            and not table.is_const_table
+            and _plain(table, self.actions)
         ]
         self._const_entries = {name for name, table in in_json.items() if table.get("entries")}
         self.sessions = sorted(
@@ -68,11 +72,11 @@ class EntryDrawer:
         one_shot = {each for each, info in self.profiles.items() if info.with_selector and draw.randrange(2)}
         plan = _Plan(one_shot, weights)
         for group in self.multicast_groups:
-            if draw.randrange(4):
+            if draw.randrange(4) < 3:
                 entry = p4r.MulticastGroupEntry(multicast_group_id=group, replicas=_replicas(draw))
                 updates.append(_pre(p4r.PacketReplicationEngineEntry(multicast_group_entry=entry)))
         for session in self.sessions:
-            if session and draw.randrange(4):
+            if session and draw.randrange(4) < 3:
                 clone = p4r.CloneSessionEntry(session_id=session, replicas=_replicas(draw))
                 updates.append(_pre(p4r.PacketReplicationEngineEntry(clone_session_entry=clone)))
         for table in self.tables:
@@ -93,7 +97,7 @@ class EntryDrawer:
             return updates
         ordered = any(each.match_type in _ORDERED for each in table.match_fields)
         seen = set()
-        for number in range(min(draw.randrange(_MAX_ENTRIES + 1), table.size or 1)):
+        for number in range(min(_MAX_ENTRIES - draw.randrange(_MAX_ENTRIES + 1), table.size or 1)):
             entry = p4r.TableEntry(table_id=table.preamble.id)
             for each in table.match_fields:
                 match = _match(draw, pool, each)
@@ -136,7 +140,7 @@ class EntryDrawer:
             action = self._action(draw, pool, refs)
             member = p4r.ActionProfileMember(action_profile_id=profile, member_id=each, action=action)
             updates.append(p4r.Update(type=p4r.Update.INSERT, entity=p4r.Entity(action_profile_member=member)))
-        if self.profiles[profile].with_selector and draw.randrange(4):
+        if self.profiles[profile].with_selector and draw.randrange(4) < 3:
             group = p4r.ActionProfileGroup(action_profile_id=profile, group_id=ids[0], max_size=16)
             for each in ids:
                 group.members.add(member_id=each, weight=1 + draw.randrange(3) if plan.weights else 1)
@@ -166,7 +170,7 @@ def _plain(table: p4i.Table, actions: dict[int, p4i.Action]) -> bool:
 
 
 def _argument(draw: random.Random, pool: Pool, width: int) -> int:
-    if width == 9 and draw.randrange(8):
+    if width == 9 and draw.randrange(8) < 7:
         return PORTS[draw.randrange(len(PORTS))]
     return pool.draw(draw, width)
 
@@ -179,10 +183,10 @@ def _match(draw: random.Random, pool: Pool, info: p4i.MatchField) -> p4r.FieldMa
     match = p4r.FieldMatch(field_id=info.id)
     if info.match_type == p4i.MatchField.EXACT:
         match.exact.value = encode(value, width)
-    elif info.match_type != p4i.MatchField.LPM and draw.randrange(5) == 0:
+    elif info.match_type != p4i.MatchField.LPM and draw.randrange(5) == 4:
         return None
     elif info.match_type == p4i.MatchField.LPM:
-        usual = (0, 1, width // 2, 3 * width // 4, width - 1, width, width, draw.randrange(width + 1))
+        usual = (width // 2, 3 * width // 4, width, width, 1, width - 1, draw.randrange(width + 1), 0)
         length = usual[draw.randrange(len(usual))]
         if length == 0:
             return None

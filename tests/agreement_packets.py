@@ -1,6 +1,7 @@
 """Random frames: RoCEv2, UDP, TCP, other IPv4, ARP, IPv6, what a program's own parser asks for, and garbage.
 
-All draw from a `random.Random`, which hypothesis may provide (`st.randoms`), so that it can shrink what it finds.
+All draw from a `random.Random`, which hypothesis may provide (`st.randoms`), so that it can shrink what it finds: 0 is
+therefore always drawn for what is whole and usual.
 """
 
 import random
@@ -56,19 +57,19 @@ def internet_checksum(data: bytes) -> int:
 def frame(draw: random.Random, pool: Pool, parser: "ParserWalk") -> bytes:
     """A frame of at least one byte; often what the program forwards, then sometimes broken in one way."""
     kind = draw.randrange(16)
-    if kind == 0:
+    if kind == 15:
         return draw.randbytes(1 + draw.randrange(90))
-    made = bytearray(parser.frame(draw, pool) if kind < 8 else _ethernet(draw, pool))
+    made = bytearray(_ethernet(draw, pool) if kind < 9 else parser.frame(draw, pool))
     breakage = draw.randrange(12)
-    if breakage == 0:
+    if breakage == 11:
         del made[1 + draw.randrange(len(made)) :]
-    elif breakage == 1:
+    elif breakage == 10:
         made[draw.randrange(len(made))] ^= 1 << draw.randrange(8)
     return bytes(made)
 
 
 def _payload(draw: random.Random) -> bytes:
-    if draw.randrange(24) == 0:
+    if draw.randrange(24) == 23:
         return bytes(1400 + draw.randrange(64))
     return draw.randbytes(draw.randrange(24))
 
@@ -76,28 +77,28 @@ def _payload(draw: random.Random) -> bytes:
 def _ethernet(draw: random.Random, pool: Pool) -> bytes:
     macs = pool.draw(draw, 48).to_bytes(6, "big") + pool.draw(draw, 48).to_bytes(6, "big")
     kind = draw.randrange(10)
-    if kind == 0:
+    if kind == 9:
         arp = b"\0\1\x08\0\6\4\0" + bytes([draw.choice((1, 2))]) + macs[6:] + pool.draw(draw, 32).to_bytes(4, "big")
         return macs + b"\x08\x06" + arp + bytes(6) + pool.draw(draw, 32).to_bytes(4, "big") + bytes(18)
-    if kind == 1:
+    if kind == 8:
         body = _transport(draw, pool, 17)
         head = b"\x60\0\0\0" + len(body).to_bytes(2, "big") + bytes([17, draw.choice((0, 1, 64))])
         return macs + b"\x86\xdd" + head + pool.draw(draw, 128).to_bytes(16, "big") * 2 + body
-    if kind == 2:
+    if kind == 7:
         return macs + pool.draw(draw, 16).to_bytes(2, "big") + _payload(draw)
     return macs + b"\x08\x00" + _ipv4(draw, pool)
 
 
 def _ipv4(draw: random.Random, pool: Pool) -> bytes:
     protocol = draw.choice((17, 17, 17, 17, 17, 6, 6, 1, 0))
-    options = draw.randbytes(4 * (1 + draw.randrange(10))) if draw.randrange(10) == 0 else b""
+    options = draw.randbytes(4 * (1 + draw.randrange(10))) if draw.randrange(10) == 9 else b""
     body = _transport(draw, pool, protocol)
     fragment = draw.choice((0x4000, 0x4000, 0x4000, 0, 0x2000, 0x2005, 0x1FFF, 0x8000))
     head = bytes([0x45 + len(options) // 4, draw.getrandbits(8)])
     head += (20 + len(options) + len(body)).to_bytes(2, "big") + draw.randbytes(2) + fragment.to_bytes(2, "big")
-    head += bytes([draw.choice((0, 1, 2, 3, 64, 64, 64, 64, 255)), protocol, 0, 0])
+    head += bytes([draw.choice((64, 64, 64, 64, 64, 255, 3, 2, 1, 0)), protocol, 0, 0])
     head += pool.draw(draw, 32).to_bytes(4, "big") + pool.draw(draw, 32).to_bytes(4, "big") + options
-    broken = draw.randrange(16) == 0
+    broken = draw.randrange(16) == 15
     return head[:10] + (internet_checksum(head) ^ broken).to_bytes(2, "big") + head[12:] + body
 
 
@@ -105,7 +106,7 @@ def _transport(draw: random.Random, pool: Pool, protocol: int) -> bytes:
     ports = pool.draw(draw, 16).to_bytes(2, "big")
     if protocol == 17:
         rest = _payload(draw)
-        if draw.randrange(4):  # RoCEv2: 12 bytes of BTH, then often 16 of RETH or 4 of AETH
+        if draw.randrange(4) < 3:  # RoCEv2: 12 bytes of BTH, then often 16 of RETH or 4 of AETH
             ports += (4791).to_bytes(2, "big")
             opcode = draw.choice((0x06, 0x07, 0x08, 0x0A, 0x0A, 0x0C, 0x11, 0x81, 0x04))
             rest = bytes([opcode]) + draw.randbytes(3) + pool.draw(draw, 32).to_bytes(4, "big") + draw.randbytes(4)
@@ -148,7 +149,7 @@ class ParserWalk:
             for op in self._states[state]["parser_ops"]:
                 self._op(draw, pool, way, op)
             state = self._transition(draw, way, self._states[state])
-        if draw.randrange(8):
+        if draw.randrange(8) < 7:
             for checksum in self._checksums:
                 self._set_checksum(way, checksum)
         return way.bytes() + _payload(draw) or b"\0"

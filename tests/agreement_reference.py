@@ -24,6 +24,7 @@ NORMAL, INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, REPLICATED, RESUBMITTED = 0, 
 LOOP_NS = 100  # what plait-switch lets pass before a resubmitted or recirculated packet is back
 LOOP_LIMIT = 8
 EGRESS_LIMIT = 64
+QUEUES = 1  # of a port, as both switches have by default; packets of a higher priority are dropped
 
 
 class EndlessError(Exception):
@@ -268,6 +269,8 @@ class Reference:
         self._egress_runs += 1
         if self._egress_runs > EGRESS_LIMIT:
             raise EndlessError
+        if switch.standard_value(packet, "priority") >= QUEUES:
+            return
         for name in ("clone", "resubmit", "recirculate", "digest"):
             packet.requests.pop(name, None)
         now = self._us()

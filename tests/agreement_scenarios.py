@@ -66,8 +66,8 @@ def _reads(document: Json, name: str) -> bool:
 class Drawer:
     """Draws scenarios for a program."""
 
-    def __init__(self, subject: Subject) -> None:
-        self._entries = EntryDrawer(subject.p4info, subject.document)
+    def __init__(self, subject: Subject, other: Subject | None = None) -> None:
+        self._entries = EntryDrawer(subject.p4info, subject.document, other.document if other else None)
         self._walk = ParserWalk(subject.document)
         # Those of the traffic manager's state are only read.
         self._registers = [
