@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab import balancing_cli, ptf_cli, queue_cli, stf_cli, table_cli
+from lab import balancing_cli, path_cli, ptf_cli, queue_cli, stf_cli, table_cli
 from lab.errors import PlaitError, UsageError
 
 RUN, LOOK, BUILD = "Run", "Look and touch", "Build and measure"
@@ -31,6 +31,7 @@ app.add_typer(table_cli.app, name="table", rich_help_panel=LOOK)
 app.add_typer(queue_cli.app, name="queue", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.lb, name="lb", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.aqm, name="aqm", rich_help_panel=LOOK)
+app.command(rich_help_panel=LOOK)(path_cli.path)
 app.command(rich_help_panel=BUILD)(stf_cli.stf)
 app.command(rich_help_panel=BUILD)(ptf_cli.ptf)
 app.add_typer(bench, name="bench", rich_help_panel=BUILD)

@@ -112,6 +112,7 @@ class Emulation:
             switch_command=_PLAIT_SWITCH if config.target == "plait" else None,
         )
         stack.callback(_forget)
+        running.write_topology(self.topology)
         running.write_record(self._record())
         for limit in self.network.limits:
             self._talk(f"note: {limit}")

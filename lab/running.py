@@ -1,8 +1,8 @@
 """Which laboratory runs on this machine: one at a time, found by every command without configuration.
 
 `/run/plait/lock` is held (flock) by the process of a running laboratory, so a killed one never looks alive.
-`/run/plait/lab.json` describes it.  What a killed one leaves is found without that record: its processes carry
-`PLAIT_LAB` in its environment, and its interfaces in the root namespace are in a link group.
+`/run/plait/lab.json` and `topology.json` describe it.  What a killed one leaves is found without them: its processes
+carry `PLAIT_LAB` in their environment, and its interfaces in the root namespace are in a link group.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ from typing import Any
 
 from controller.defaults import RUN_DIR
 from lab.errors import LabRunningError, MissingFeatureError, NoLabError
+from mininet_topos.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,20 @@ def write_record(record: LabRecord) -> None:
     temporary = _record_path().with_suffix(".new")
     temporary.write_text(record.to_json())
     temporary.rename(_record_path())
+
+
+def write_topology(topology: Topology) -> None:
+    """Leaves the laboratory's topology to other commands; before its record, which says that it is there."""
+    _topology_path().write_text(topology.to_json())
+
+
+def running_topology() -> Topology:
+    """The topology of the laboratory that `running_lab` found."""
+    return Topology.from_json(_topology_path().read_text())
+
+
+def _topology_path() -> Path:
+    return RUN_DIR / "topology.json"
 
 
 @contextmanager
