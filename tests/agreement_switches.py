@@ -137,6 +137,7 @@ class Bmv2:
         self._folder = tempfile.TemporaryDirectory(prefix="plait-agreement-")
         self._log = Path(self._folder.name, "bmv2.log")
         self._child: Child | None = None
+        self._replication: list[p4r.Update] = []  # clone sessions and multicast groups, which outlive a program
 
     def __enter__(self) -> Self:
         return self
@@ -185,7 +186,11 @@ class Bmv2:
         if self._child is not None and self._child.poll() is not None:
             self._stop()
         if self._child is None:
+            self._replication.clear()
             self._launch()
+        for update in self._replication:
+            self._write(p4r.Update(type=p4r.Update.DELETE, entity=update.entity))
+        self._replication.clear()
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.DEVICE_ID,
             election_id=_ELECTION,
@@ -214,6 +219,8 @@ class Bmv2:
                 self._stop()
                 raise SwitchDiedError(f"BMv2 died of {update}: {last_lines(self._log)}") from None
             return False
+        if update.type == p4r.Update.INSERT and update.entity.HasField("packet_replication_engine_entry"):
+            self._replication.append(update)
         return True
 
     def send(self, frames: Sequence[tuple[int, bytes, int]]) -> list[Sent]:
