@@ -321,9 +321,19 @@ def default_entry(n, table, *action):
     return entry
 
 
+def engine_table(name):
+    return next(table.index for table in program().code.tables if table.name == f"ingress.{name}")
+
+
+def test_the_programs_default_action_is_the_engines_from_the_start(state, n):
+    """`exact_table` has a default action other than NoAction, and no client has said a word."""
+    table = engine_table("exact_table")
+    assert state.engine.defaults[table] == ("action", action_index("exact_table", "drop"), b"")
+
+
 def test_a_default_is_modified_and_reset(state, n):
     index = action_index("lpm_table", "forward")
-    table = program().code.tables[[t.name for t in program().code.tables].index("ingress.lpm_table")].index
+    table = engine_table("lpm_table")
     query = default_entry(n, "lpm_table")
     assert read(state, table_entry=query) == [default_entry(n, "lpm_table", "NoAction")]
     state.write(modify(default_entry(n, "lpm_table", "forward", b"\x09")))
