@@ -75,7 +75,7 @@ class Documents(Target):
     @staticmethod
     def _run(rng: random.Random, made: dict[str, Any]) -> None:
         try:
-            with compiled(made) as code, mmap.mmap(-1, RECORD_BYTES) as record:
+            with compiled(made, cached=False) as code, mmap.mmap(-1, RECORD_BYTES) as record:
                 populate(rng, code, None, 4)
                 frames = Frames(code.program)
                 run_frames(code, rng, [frames.make(rng) for _ in range(24)], 500, record)

@@ -57,14 +57,16 @@ class Packets(Target):
         if program is None:
             return 0
         try:
-            return exercise(self, rng, program, _COMPARED, _MUTATIONS)
+            return exercise(self, rng, program, _COMPARED, _MUTATIONS, cached=True)
         except ProgramError:  # a construct that the switch does not have
             return 0
 
 
-def exercise(target: Target, rng: random.Random, program: dict[str, Any], compared: int, mutations: int) -> int:
+def exercise(
+    target: Target, rng: random.Random, program: dict[str, Any], compared: int, mutations: int, cached: bool
+) -> int:
     """A program under random entries and frames; returns the number of frames.  ProgramError if it is refused."""
-    with compiled(program) as code:
+    with compiled(program, cached) as code:
         reference = Interpreter(program)
         populate(rng, code, reference, 12)
         frames = Frames(code.program)

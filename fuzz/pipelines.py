@@ -7,7 +7,9 @@ import ctypes
 import functools
 import mmap
 import random
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from fastswitch.codegen import model
@@ -33,13 +35,13 @@ def driver() -> ctypes.CDLL:
 
 
 @contextlib.contextmanager
-def compiled(document: dict[str, Any]) -> Iterator[Compiled]:
-    """The program as sanitized code.  ProgramError if it is refused."""
-    made = Compiled(document, BUILD, sanitize=True, library=driver())
-    try:
+def compiled(document: dict[str, Any], cached: bool) -> Iterator[Compiled]:
+    """The program as sanitized code, kept for the next time if `cached`.  ProgramError if it is refused."""
+    with contextlib.ExitStack() as stack:
+        folder = BUILD if cached else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plait-fuzz-")))
+        made = Compiled(document, folder, sanitize=True, library=driver())
+        stack.callback(made.close)
         yield made
-    finally:
-        made.close()
 
 
 def run_frames(code: Compiled, rng: random.Random, frames: list[bytes], count: int, record: mmap.mmap) -> None:

@@ -25,6 +25,7 @@ _HOSTILE = (
     *("#include <core.p4>", "#define hdr hdr hdr", "#if 1/0", "#include \"/dev/zero\"", "@name(\"*/x\")", "@id(0)"),
     *("list<int>", "H<H>", "(bit<8>)", "!", "~", "-", "?", ":", "x(x)", "{...}", "((((((((", "))))))))", "\U0001f600"),
 )  # fmt: skip
+_NESTING = ("(", "{", "-", "!", "a.", "[", "(bit<8>)", "tuple<", "if (true) ", "1+", "else ", "@a(")
 _TEXTS = 10
 
 
@@ -73,7 +74,7 @@ def _mutated(rng: random.Random, tokens: list[str]) -> list[str]:
     found = list(tokens)
     for _ in range(rng.choice([1, 1, 2, 3, 6])):
         place, other = rng.randrange(len(found)), rng.randrange(len(found))
-        match rng.randrange(7):
+        match rng.randrange(8):
             case 0:
                 del found[place]
             case 1:
@@ -86,6 +87,8 @@ def _mutated(rng: random.Random, tokens: list[str]) -> list[str]:
                 found[place : place + rng.randrange(1, 30)] = []
             case 5:
                 found[place:place] = found[other : other + rng.randrange(1, 60)]
+            case 6 if rng.random() < 0.3:  # deep nesting
+                found[place] = rng.choice(_NESTING) * rng.choice([10, 300, 5000])
             case _:
                 words = [each for each in found if each[0].isalnum()]
                 found[place] = rng.choice(words or _HOSTILE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,14 @@ class Switches(Target):
     def case(self, rng: random.Random) -> int:
         made = rng.choice([*self._known, Grammar(rng).program()])
         assert made is not None
-        try:
-            library = compile_json(made, BUILD / "cache", sanitize=True)
-        except ProgramError:
-            return 0
-        with self._engine.Fabric("virtual", seed=rng.getrandbits(64)) as fabric:
-            _Lab(self._engine, fabric, made, library, rng).run()
+        with tempfile.TemporaryDirectory(prefix="plait-fuzz-") as scratch:
+            folder = BUILD / "cache" if made in self._known else Path(scratch)
+            try:
+                library = compile_json(made, folder, sanitize=True)
+            except ProgramError:
+                return 0
+            with self._engine.Fabric("virtual", seed=rng.getrandbits(64)) as fabric:
+                _Lab(self._engine, fabric, made, library, rng).run()
         return _STEPS
 
 

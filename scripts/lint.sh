@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 .venv/bin/ruff check .
-.venv/bin/mypy p4front wire engine fastswitch ebpf rdma controller mininet_topos lab
+.venv/bin/mypy p4front wire engine fastswitch ebpf rdma controller mininet_topos lab fuzz

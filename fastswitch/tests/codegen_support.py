@@ -6,7 +6,7 @@ import ctypes
 import functools
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastswitch.codegen import build, compile_json, initial_state, load_program
 from fastswitch.codegen.actions import param_offsets
@@ -250,11 +250,8 @@ class Compiled:
         described = next(each for each in self.program.registers if each.name == name)
         found = self.instance.registers[described.index]
         raw = bytes(found.cells[: described.size * found.cell_bytes])
-        order = "little" if described.width <= 64 else "big"
-        return [
-            int.from_bytes(raw[i : i + found.cell_bytes], order)
-            for i in range(0, len(raw), found.cell_bytes)  # type: ignore[arg-type]
-        ]
+        order: Literal["little", "big"] = "little" if described.width <= 64 else "big"
+        return [int.from_bytes(raw[i : i + found.cell_bytes], order) for i in range(0, len(raw), found.cell_bytes)]
 
     def bench(self, frame: bytes, port: int, rounds: int) -> float:
         return self.library.harness_bench(self.handle, frame, len(frame), port, rounds)

@@ -10,16 +10,16 @@ from fuzz.run import run
 from fuzz.targets import TARGETS
 
 CASES = {
-    "packets": 3,
-    "programs": 4,
+    "packets": 2,
+    "programs": 3,
     "json": 1,
     "tables": 8,
-    "switch": 4,
+    "switch": 3,
     "server": 3,
     "ports": 4,
     "control": 6,
     "p4": 3,
-    "files": 10,
+    "files": 6,
 }
 
 
