@@ -121,27 +121,34 @@ async def install(
     program: Program,
     policy: Policy | None = None,
     verify: bool = True,
+    election_id: int = defaults.ELECTION_ID,
 ) -> InstallReport:
     """Loads the program on all switches at once, writes the routes of `policy`, and reads everything back.
 
-    Switches that already run the program keep it, and only differing entries are written. Raises ControllerError:
-    SwitchUnreachableError, RefusedError or VerifyError name the switches, and the entries.
+    Switches that already run the program keep it, and only differing entries are written. election_id: see
+    `controller.defaults`. Raises ControllerError: SwitchUnreachableError, RefusedError or VerifyError name the
+    switches, and the entries.
     """
     report = InstallReport()
     started = time.monotonic()
     schema = read_schema(program)
     wanted = fabric_entries(topology, schema, policy)
     report.seconds["routes"] = time.monotonic() - started
-    await install_entries(targets, program, wanted, report, verify)
+    await install_entries(targets, program, wanted, report, verify, election_id)
     return report
 
 
 async def install_entries(
-    targets: Sequence[Target], program: Program, wanted: Entries, report: InstallReport, verify: bool = True
+    targets: Sequence[Target],
+    program: Program,
+    wanted: Entries,
+    report: InstallReport,
+    verify: bool = True,
+    election_id: int = defaults.ELECTION_ID,
 ) -> None:
     """As `install`, with entries that are already made: `wanted` has those of every target by its name."""
     report.switches = len(targets)
-    options = fy.SwitchOptions(p4info=program.p4info, p4blob=program.json, initial_election_id=defaults.ELECTION_ID)
+    options = fy.SwitchOptions(p4info=program.p4info, p4blob=program.json, initial_election_id=election_id)
     async with AsyncExitStack() as stack:
         devices: dict[str, _Device] = {}
 

@@ -38,7 +38,7 @@ class Policy:
     """What the topology does not say.
 
     seed: draws every switch's hash multiplier. packet_bytes: the frame that round-trip times are computed for. paths: k
-    of the k shortest paths.
+    of the k shortest paths. weights: WCMP's, see `routes.selector_routes`; only for programs with an action selector.
     """
 
     seed: int = 1
@@ -46,6 +46,7 @@ class Policy:
     marking: Marking = field(default_factory=Marking)
     balancing: Balancing = field(default_factory=Balancing)
     paths: int = 8
+    weights: tuple[int, ...] = ()
 
 
 def fabric_entries(topology: Topology, p4info: fy.P4Schema, policy: Policy | None = None) -> Entries:
@@ -63,11 +64,16 @@ def fabric_entries(topology: Topology, p4info: fy.P4Schema, policy: Policy | Non
 def _parts(topology: Topology, p4info: fy.P4Schema, policy: Policy) -> list[Entries]:
     tables = {table.alias for table in p4info.tables}
     parts: list[Entries] = []
+    if policy.weights and (ROUTES not in tables or p4info.tables[ROUTES].action_profile is None):
+        raise ControllerError(f"weights: the program has no groups of next hops at {ROUTES} that could have them")
     if PATH_LABEL in tables:
         parts.append(named_path_entries(topology, policy.paths))
     elif ROUTES in tables:
         indirect = p4info.tables[ROUTES].action_profile is not None
-        parts.append((selector_routes if indirect else next_hop_routes)(destinations(topology)))
+        if indirect:
+            parts.append(selector_routes(destinations(topology), policy.weights))
+        else:
+            parts.append(next_hop_routes(destinations(topology)))
     if NEIGHBOR in tables:
         parts.append(neighbor_entries(topology))
     if SEED in tables:
@@ -111,7 +117,7 @@ def _check_room(switch: str, entries: Sequence[fy.P4TableEntry], p4info: fy.P4Sc
     if profile is None:
         return
     sizes = [
-        len(entry.action.action_set)
+        sum(weight[0] if isinstance(weight, tuple) else weight for weight, _ in entry.action.action_set)
         for entry in entries
         if isinstance(entry.action, fy.IndirectAction) and entry.action.action_set
     ]

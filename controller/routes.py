@@ -14,6 +14,7 @@ import finsy as fy
 
 from controller.destinations import Destinations
 from controller.errors import ControllerError
+from mininet_topos.topology import Neighbor
 
 # Names in p4src/lb/ecmp.p4 and p4src/include/next_hops.p4; their ids come from P4Info.
 ROUTES, DESTINATION, FORWARD, SET_NEXT_HOPS = "ipv4_lpm", "hdr.ipv4.dst_addr", "forward", "set_next_hops"
@@ -23,14 +24,23 @@ MAX_NEXT_HOPS, MAX_PORT, PORTS_A_WORD, PORT_BITS = 16, 255, 8, 8
 Entries = dict[str, list[fy.P4TableEntry]]
 
 
-def selector_routes(found: Destinations) -> Entries:
-    """One-shot action sets with one member for every next hop, which leaves its set while its port is down."""
+def selector_routes(found: Destinations, weights: Sequence[int] = ()) -> Entries:
+    """One-shot action sets with one member for every next hop, which leaves its set while its port is down.
+
+    weights: WCMP's, of a set's members in the order of their ports, from the first again where they are too few.
+    """
+    repeated = weights or (1,)
     return {
         switch: [
             fy.P4TableEntry(
                 ROUTES,
                 match=_match(prefix),
-                action=fy.IndirectAction([((1, hop.port), fy.Action(FORWARD, port=hop.port)) for hop in hops]),
+                action=fy.IndirectAction(
+                    [
+                        ((repeated[index % len(repeated)] if len(hops) > 1 else 1, hop.port), _forward(hop))
+                        for index, hop in enumerate(hops)
+                    ]
+                ),
             )
             for prefix, hops in routes
         ]
@@ -66,6 +76,10 @@ def pack_ports(switch: str, ports: Sequence[int]) -> dict[str, int]:
     packed = sum(port << (PORT_BITS * i) for i, port in enumerate(ports))
     word = PORT_BITS * PORTS_A_WORD
     return {"count": len(ports), "ports_0_7": packed & ((1 << word) - 1), "ports_8_15": packed >> word}
+
+
+def _forward(hop: Neighbor) -> fy.Action:
+    return fy.Action(FORWARD, port=hop.port)
 
 
 def _match(prefix: IPv4Network) -> fy.Match:

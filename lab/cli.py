@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab import balancing_cli, path_cli, ptf_cli, queue_cli, stf_cli, table_cli
+from lab import balancing_cli, path_cli, ptf_cli, queue_cli, run_cli, stf_cli, table_cli
 from lab.errors import PlaitError, UsageError
 
 RUN, LOOK, BUILD = "Run", "Look and touch", "Build and measure"
@@ -27,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 bench = typer.Typer(no_args_is_help=True, help="Measure speed; every figure is printed with its conditions.")
+app.command(rich_help_panel=RUN)(run_cli.run)
 app.add_typer(table_cli.app, name="table", rich_help_panel=LOOK)
 app.add_typer(queue_cli.app, name="queue", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.lb, name="lb", rich_help_panel=LOOK)

@@ -1,7 +1,7 @@
 """Runs the demo on a fresh laboratory, and writes what it leaves: records, captures, picture, page."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,13 @@ from lab.config import LabConfig
 from lab.demo import DemoResult
 from lab.emulation import Emulation
 from lab.picture import draw
-from lab.report import write_report
+from lab.report import Bar, Cell, Column, Mark, Note, Picture, Section, Table, write_report
+from lab.results import LinkRecord, TransferRecord
 
 JSON_FIELDS = frozenset({"src", "dst", "bytes", "seconds", "goodput_bps", "retransmissions", "paths", "sha256_equal"})
 RIGHT_ALIGNED = {"bytes", "time", "goodput", "retransmissions", "paths used"}
+_GOODPUT = "Goodput counts application bytes from posting the first work request to the last completion."
+_BUSIEST = 12
 _END_COLOURS = ("#b3261e", "#1b7f4b", "#8a5a00", "#6b3fa0")
 
 
@@ -113,9 +116,21 @@ def _write(
     write_report(
         folder / "report.html",
         title=f"Plait demo: {file.name} over {lab.topology.name}",
-        transfers=result.transfers,
-        links=result.links,
-        picture=folder / "topology.png",
+        verdict=page_verdict(result.transfers),
+        sections=[
+            Section(
+                "Transfers",
+                [
+                    transfer_table(result.transfers),
+                    Note(_GOODPUT),
+                ],
+            ),
+            Section(
+                "Topology and load of each link",
+                [Picture(folder / "topology.png", "topology with the load of each link")],
+            ),
+            Section("Links", link_tables(result.links)),
+        ],
         configuration=configuration,
         files={
             "transfers.csv": "one row a transfer; units in units.json",
@@ -128,3 +143,49 @@ def _write(
             "topology.png": "the picture on this page",
         },
     )
+
+
+def page_verdict(transfers: Sequence[TransferRecord]) -> Mark:
+    differ = sum(not transfer.sha256_equal for transfer in transfers)
+    if differ:
+        return Mark(f"{differ} of {len(transfers)} destinations differ from their source (SHA-256).", False)
+    return Mark(
+        f"Every destination's memory equals its source ({len(transfers)} of {len(transfers)}, SHA-256).", True
+    )
+
+
+def transfer_table(transfers: Sequence[TransferRecord]) -> Table:
+    fastest = max((transfer.goodput_bps for transfer in transfers), default=0.0) or 1.0
+    columns = (
+        Column("transfer", text=True, close=True), Column("bytes"), Column("time (s)"), Column("goodput"),
+        Column("", text=True), Column("retransmissions (packets)"), Column("timeouts"), Column("paths used"),
+        Column("first path", text=True, close=True), Column("hash equal"),
+    )  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            f"{each.src} → {each.dst}", f"{each.bytes:,}", f"{each.seconds:.3f}", units.format_rate(each.goodput_bps),
+            Bar(each.goodput_bps / fastest), str(each.retransmissions), str(each.timeouts), str(each.paths),
+            each.route, Mark("yes" if each.sha256_equal else "NO", each.sha256_equal),
+        ]
+        for each in transfers
+    ]  # fmt: skip
+    return Table(columns, rows)
+
+
+def link_tables(links: Sequence[LinkRecord]) -> list[Table]:
+    columns = (
+        Column("from", text=True), Column("to", text=True), Column("rate"), Column("packets"), Column("bytes"),
+        Column("load"), Column("largest queue"), Column("drops, queue full"), Column("drops, loss"),
+    )  # fmt: skip
+    rows = [
+        [
+            each.source, each.destination, units.format_rate(each.rate_bps), str(each.packets), f"{each.bytes:,}",
+            f"{100 * each.load:.1f} %", units.format_bytes(each.max_queue_bytes), str(each.drops_queue),
+            str(each.drops_loss),
+        ]
+        for each in sorted(links, key=lambda link: -link.load)
+    ]  # fmt: skip
+    return [
+        Table(columns, rows[:_BUSIEST], f"The {_BUSIEST} busiest directions", unfolded=True),
+        Table(columns, rows, f"All {len(rows)} directions"),
+    ]

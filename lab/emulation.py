@@ -13,10 +13,12 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
+from controller import defaults
 from controller.control import InstallReport, Program, install
 from controller.counters import read_port_counters
+from controller.parameters import change
 from controller.policy import Policy
-from fastswitch.control import ControlError
+from fastswitch.control import Client, ControlError
 from lab import clean, compiling, running
 from lab.bmv2_view import Bmv2View
 from lab.config import LabConfig
@@ -26,6 +28,7 @@ from lab.fabric_view import FabricView
 from lab.nic_daemon import NicDaemon
 from lab.plait_view import PlaitView
 from lab.results import LinkRecord, PortRecord
+from mininet_topos.fabric import CONTROL_SOCKET
 from mininet_topos.network import LabNetwork
 from mininet_topos.system import NetworkError
 from rdma.verbs import QueuePair
@@ -49,8 +52,9 @@ class Emulation:
     after an error, Ctrl-C or SIGTERM.
     """
 
-    def __init__(self, config: LabConfig, talk: Callable[[str], None]) -> None:
+    def __init__(self, config: LabConfig, talk: Callable[[str], None], policy: Policy | None = None) -> None:
         self.config = config
+        self._policy = policy or Policy(seed=config.seed)
         self.topology = config.topology()
         self.network: LabNetwork
         self.installed: InstallReport
@@ -129,7 +133,7 @@ class Emulation:
                 self.topology,
                 self.network.targets,
                 Program(program.p4info, program.json),
-                Policy(seed=config.seed),
+                self._policy,
             )
         )
         self._talk(f"{self.installed.verified} table entries written over P4Runtime and read back equal")
@@ -165,12 +169,29 @@ class Emulation:
 
     # --- what experiments use ---
 
+    def reload(self, program: Path, policy: Policy, parameters: Mapping[str, int | str]) -> None:
+        """Replaces the program of all switches on the running network: fresh state, other entries, parameters set.
+
+        What waits in queues is dropped. Controller errors name what the program lacks.
+        """
+        written = compiling.compile_text(program, self.config.target).write(running.RUN_DIR)
+        loaded, election_id = Program(written.p4info, written.json), defaults.personal_election_id()
+        asyncio.run(install(self.topology, self.network.targets, loaded, policy, election_id=election_id))
+        if parameters:
+            asyncio.run(change(self.network.targets, parameters))
+
     def verbs_socket(self, host: str) -> Path:
         return running.RUN_DIR / f"{host}.rdma.sock"
 
-    def connect(self, a: str, qp_a: QueuePair, b: str, qp_b: QueuePair) -> None:
-        """Brings two queue pairs of hosts a and b to RTS, each with the other as its peer."""
-        psn_a, psn_b = self._random.getrandbits(24), self._random.getrandbits(24)
+    def connect(
+        self, a: str, qp_a: QueuePair, b: str, qp_b: QueuePair, numbers: random.Random | None = None
+    ) -> None:
+        """Brings two queue pairs of hosts a and b to RTS, each with the other as its peer.
+
+        numbers: draws the first PSNs and UDP source ports; without, those of the laboratory's seed go on.
+        """
+        draw = (numbers or self._random).getrandbits
+        psn_a, psn_b = draw(24), draw(24)
         for here, qp, there, peer, rq_psn, sq_psn in (
             (a, qp_a, b, qp_b, psn_b, psn_a),
             (b, qp_b, a, qp_a, psn_a, psn_b),
@@ -181,7 +202,7 @@ class Emulation:
                 rq_psn=rq_psn,
                 path_mtu=PATH_MTU_BYTES,
                 # The dynamic ports of RFC 6335, section 6; IBTA Annex A17.9.2 leaves the choice to the sender.
-                udp_source_port=49152 + self._random.getrandbits(14),
+                udp_source_port=49152 + draw(14),
             )
             qp.modify_rts(sq_psn=sq_psn, window_packets=self.window_packets(here, there))
 
@@ -239,6 +260,17 @@ class Emulation:
     def flows(self) -> Any:
         """What each link direction carried of each flow since the laboratory began: see `FabricView.flows`."""
         return self._view.flows()
+
+    def set_queue_depth(self, packets: int) -> None:
+        """How many packets may wait in every queue of every switch port; for --target plait only."""
+        with Client(running.RUN_DIR / CONTROL_SOCKET) as fabric:
+            for switch in self.topology.switches:
+                for neighbor in self.topology.neighbors(switch.name):
+                    fabric.queue_set(switch.name, neighbor.port, depth_packets=packets)
+
+    def capture_host(self, host: str, path: Path) -> None:
+        """Captures the link of `host` into a pcap file until `stop_captures`."""
+        self._view.capture(self.topology.host_port(host).link, path)
 
     def capture_host_and_core(self, host: str, folder: Path) -> dict[str, str]:
         """Captures the link of `host` and one link of its edge switch upwards; returns file name -> what it holds."""

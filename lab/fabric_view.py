@@ -13,12 +13,15 @@ FlowKey = tuple[str, str, int, int, int]
 Counters = Mapping[Direction, Mapping[str, int]]
 Flows = Mapping[Direction, Mapping[FlowKey, tuple[int, int]]]
 
-COUNTER_NAMES = ("packets", "bytes", "drops_queue", "drops_loss", "max_queue_bytes")
+COUNTER_NAMES = ("packets", "bytes", "drops_queue", "drops_loss", "max_queue_bytes", "queue_bytes")
 
 
 class FabricView(Protocol):
     def counters(self) -> Counters:
-        """Per direction COUNTER_NAMES -> value since the fabric began; parallel links are added up."""
+        """Per direction COUNTER_NAMES -> value since the fabric began, queue_bytes: what waits now.
+
+        Parallel links are added up. BMv2 does not tell its queues: theirs are 0.
+        """
 
     def flows(self) -> Flows:
         """Per direction the IPv4 flows seen since the fabric began: (packets, bytes) each."""

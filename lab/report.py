@@ -2,23 +2,77 @@
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from lab import units
-from lab.results import LinkRecord, TransferRecord
-
 _TEMPLATES = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """text: names and words, to the left; measures stand to the right.  close: never broken into lines."""
+
+    title: str
+    text: bool = False
+    close: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A cell that shows a share, 0 to 1, as a length."""
+
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A cell that is good or bad."""
+
+    text: str
+    good: bool
+
+
+Cell = str | Bar | Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """summary: what stands in front of the table and folds it; not folded without."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    summary: str = ""
+    unfolded: bool = False
+    kind: str = field(default="table", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    path: Path  # a PNG; it becomes part of the page
+    meaning: str  # for who cannot see it
+    kind: str = field(default="picture", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    text: str
+    kind: str = field(default="note", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    title: str
+    parts: Sequence[Table | Picture | Note]
 
 
 def write_report(
     path: Path,
     *,
     title: str,
-    transfers: Sequence[TransferRecord],
-    links: Sequence[LinkRecord],
-    picture: Path,
+    verdict: Mark,
+    sections: Sequence[Section],
     configuration: Mapping[str, object],
     files: Mapping[str, str],
 ) -> None:
@@ -30,15 +84,9 @@ def write_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"rate": units.format_rate, "size": units.format_bytes}
+    environment.filters["base64"] = lambda file: base64.b64encode(file.read_bytes()).decode()
+    environment.tests |= {"bar": lambda cell: isinstance(cell, Bar), "mark": lambda cell: isinstance(cell, Mark)}
     page = environment.get_template("report.html.j2").render(
-        title=title,
-        transfers=transfers,
-        links=sorted(links, key=lambda link: -link.load),
-        picture=base64.b64encode(picture.read_bytes()).decode(),
-        configuration=configuration,
-        files=files,
-        all_equal=all(transfer.sha256_equal for transfer in transfers),
-        fastest=max((transfer.goodput_bps for transfer in transfers), default=0.0),
+        title=title, verdict=verdict, sections=sections, configuration=configuration, files=files
     )
     path.write_text(page)

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from lab import results
+from lab.demo_report import link_tables, page_verdict, transfer_table
 from lab.errors import UsageError
+from lab.experiment import FlowRecord, RunRecord
 from lab.picture import draw, positions
-from lab.report import write_report
+from lab.report import Picture, Section, write_report
 from lab.results import LinkRecord, PortRecord, TransferRecord
 from mininet_topos.fattree import fattree
 
@@ -23,7 +25,9 @@ def test_columns_are_fields_and_each_measure_has_a_unit(tmp_path: Path) -> None:
     assert [row["bytes"] for row in rows] == ["1000", "5"]
     assert list(rows[0]) == [field.name for field in dataclasses.fields(TransferRecord)]
     names = {"src", "dst", "source", "destination", "route", "switch", "port"}
-    columns = {field.name for kind in (TransferRecord, LinkRecord, PortRecord) for field in dataclasses.fields(kind)}
+    names |= {"balancer", "workload", "seed", "status"}
+    kinds = (TransferRecord, LinkRecord, PortRecord, FlowRecord, RunRecord)
+    columns = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     assert columns - names == results.COLUMN_UNITS.keys()
 
 
@@ -54,12 +58,15 @@ class _References(HTMLParser):
 def test_the_report_is_one_file_and_escapes(tmp_path: Path, equal: bool) -> None:
     topology = fattree(4, 10**8, 1000)
     draw(topology, {("s13", "h1"): 0.5}, tmp_path / "t.png", title="t", highlight={"h1": "#b3261e"})
+    transfers = [dataclasses.replace(TRANSFER, sha256_equal=equal)]
     write_report(
         tmp_path / "report.html",
         title="<script>alert(1)</script>",
-        transfers=[dataclasses.replace(TRANSFER, sha256_equal=equal)],
-        links=[LINK],
-        picture=tmp_path / "t.png",
+        verdict=page_verdict(transfers),
+        sections=[
+            Section("Transfers & links", [transfer_table(transfers), *link_tables([LINK])]),
+            Section("Picture", [Picture(tmp_path / "t.png", "what it shows")]),
+        ],
         configuration={"file": "<b>&"},
         files={"a<b>.csv": "rows"},
     )
@@ -72,6 +79,8 @@ def test_the_report_is_one_file_and_escapes(tmp_path: Path, equal: bool) -> None
     assert references.found[0].startswith("data:image/png;base64,")
     verdict = "1 of 1, SHA-256" if equal else "1 of 1 destinations differ from their source"
     assert verdict in page
+    assert "Transfers &amp; links" in page
+    assert page.count("25.0 %") == 2  # the link's load, among the busiest and among all
 
 
 def test_layers_stand_above_each_other() -> None:

@@ -1,0 +1,239 @@
+"""What an experiment leaves: the table that is printed, records, pictures and the page."""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from lab import results, units
+from lab.emulation import PATH_MTU_BYTES
+from lab.experiment import Outcome, RunRecord
+from lab.experiment import run as run_experiment
+from lab.experiment_config import Experiment, Workload, read_experiment
+from lab.experiment_plots import draw
+from lab.report import Column, Mark, Note, Picture, Section, Table, write_report
+from lab.workload import IDEAL_FCT
+
+# Above these, what was measured is the machine as much as the network.
+_BUSY_IDLE, _SLOW_ALONE = 0.1, 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A column of the table: the mean over seeds, with the least and the greatest where there are several."""
+
+    title: str
+    of: Callable[[RunRecord], float]
+
+
+MEASURES = (
+    Measure("slowdown mean", lambda run: run.slowdown_mean),
+    Measure("slowdown p99", lambda run: run.slowdown_p99),
+    Measure("goodput Mb/s", lambda run: run.goodput_bps / 1e6),
+    Measure("sent again %", lambda run: 100 * run.retransmitted_share),
+    Measure("timeouts", lambda run: run.timeouts),
+    Measure("out of order %", lambda run: 100 * run.out_of_order_share),
+    Measure("extent mean", lambda run: run.mean_extent),
+    Measure("queue mean kB", lambda run: run.queue_mean_bytes / 1000),
+    Measure("queue max kB", lambda run: run.queue_max_bytes / 1000),
+    Measure("CE marked %", lambda run: 100 * run.marked_share),
+    Measure("dropped", lambda run: run.drops_queue),
+    Measure("failed", lambda run: run.failed),
+)
+MEANINGS = (
+    IDEAL_FCT + ". Slowdown = FCT / ideal FCT, over the flows that ended well",
+    "sent again: share of the data packets sent; out of order, extent: RFC 4737, first copies of data packets at the "
+    "captured receivers' links",
+    "queue: of every switch port, sampled; CE marked: share of the data packets that reached a NIC",
+    "dropped: packets that met a full queue",
+)
+
+
+def rows(runs: Sequence[RunRecord]) -> list[dict[str, str]]:
+    """One a workload and load balancer, in the order in which they ran."""
+    groups: dict[tuple[str, str], list[RunRecord]] = {}
+    for run in sorted(runs, key=lambda run: [each.workload for each in runs].index(run.workload)):
+        groups.setdefault((run.workload, run.balancer), []).append(run)
+    return [
+        {
+            "workload": workload,
+            "load balancer": balancer,
+            **{measure.title: _spread([measure.of(run) for run in group]) for measure in MEASURES},
+        }
+        for (workload, balancer), group in groups.items()
+    ]
+
+
+def _spread(values: Sequence[float]) -> str:
+    """`2.41 (2.30-2.52)`; without the parentheses where all are shown equal."""
+    mean, least, most = map(_short, (fmean(values), min(values), max(values)))
+    return mean if least == most else f"{mean} ({least}-{most})"
+
+
+def _short(value: float) -> str:
+    """Three digits that count, or all before the point."""
+    for bound, form in ((10, ".2f"), (100, ".1f")):
+        if value < bound:
+            return format(value, form).rstrip("0").rstrip(".")
+    return format(value, ",.0f")
+
+
+def finding(runs: Sequence[RunRecord]) -> str:
+    """Per workload, the best load balancer by mean slowdown, and the mean of those that reorder against the others."""
+    sentences = []
+    for workload in dict.fromkeys(run.workload for run in runs):
+        means: dict[str, float] = {}
+        late: dict[str, float] = {}
+        for balancer in dict.fromkeys(run.balancer for run in runs):
+            group = [run for run in runs if run.workload == workload and run.balancer == balancer]
+            means[balancer] = fmean(run.slowdown_mean for run in group)
+            late[balancer] = fmean(run.out_of_order_share for run in group)
+        best = min(means, key=lambda name: means[name])
+        sentence = f"{workload}: {best} has the least mean slowdown ({means[best]:.2f})"
+        reordering = [name for name in means if late[name] >= _REORDERS]
+        ordered = [name for name in means if late[name] < _REORDERS]
+        if reordering and ordered:
+            sentence += (
+                f"; the {len(reordering)} that reorder {100 * _REORDERS:.0f} % of packets or more have "
+                f"{fmean(means[name] for name in reordering):.2f} on average, the {len(ordered)} others "
+                f"{fmean(means[name] for name in ordered):.2f}"
+            )
+        sentences.append(sentence + ".")
+    return " ".join(sentences)
+
+
+_REORDERS = 0.01
+
+
+def headroom(runs: Sequence[RunRecord]) -> Mark:
+    """How far the machine, and not the network, may have made the figures."""
+    idle, alone = min(run.idle_share for run in runs), [run.alone_slowdown for run in runs]
+    late = max(run.late_p99_s for run in runs)
+    text = (
+        f"processors idle {100 * idle:.0f} % of the time in the busiest run, "
+        f"{100 * fmean(run.idle_share for run in runs):.0f} % on average; "
+        f"flows alone in the network had a slowdown of {fmean(alone):.2f} ({min(alone):.2f}-{max(alone):.2f}); "
+        f"99 of 100 flows were posted at most {1000 * late:.1f} ms late in every run"
+    )
+    good = idle >= _BUSY_IDLE and max(alone) <= _SLOW_ALONE
+    return Mark(text if good else f"the machine was busy, so look at ratios only: {text}", good)
+
+
+def conditions(experiment: Experiment) -> str:
+    lab = experiment.lab
+    seeds = ", ".join(map(str, experiment.seeds))
+    return (
+        f"fat-tree k={lab.k}, {units.format_rate(lab.rate_bps)} and {lab.delay_ns / 1000:g} us a link, go-back-N, "
+        f"path MTU {PATH_MTU_BYTES}, fixed window of two BDPs (16 packets or more), queues of "
+        f"{experiment.queue_packets or 'the default number of'} packets, seeds {seeds}"
+    )
+
+
+def describe(workload: Workload) -> str:
+    if workload.sizes is None:
+        return f"{workload.name}: every host sends {units.format_bytes(workload.size_bytes)} to another, all at once"
+    end = f"{workload.flows} flows" if workload.flows else f"{workload.duration_s:g} s"
+    scale = "" if workload.scale == 1 else f" times {workload.scale:g}"
+    return (
+        f"{workload.name}: Poisson arrivals of sizes {workload.sizes.name}{scale} (mean "
+        f"{units.format_bytes(workload.sizes.mean)}) at {100 * workload.load:.0f} % of the hosts' links, {end}"
+    )
+
+
+def run_and_report(path: Path, base: Path | None, talk: Callable[[str], None]) -> tuple[Experiment, Outcome, Path]:
+    """The experiment from its file to a results folder; a user's mistake raises before anything is made."""
+    experiment = read_experiment(path)
+    experiment.lab.topology()
+    results.check_base(base)
+    folder = results.new_folder(experiment.name, base)
+    talk(f"{conditions(experiment)}\n" + "\n".join(map(describe, experiment.workloads)))
+    try:
+        outcome = run_experiment(experiment, folder, talk)
+    except BaseException as error:
+        if not any(folder.iterdir()):
+            shutil.rmtree(folder)
+        else:
+            (folder / "error.txt").write_text(f"{type(error).__name__}: {error}\n")
+        raise
+    _write(folder, experiment, outcome)
+    return experiment, outcome, folder
+
+
+def _write(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
+    configuration: dict[str, Any] = {
+        "experiment": experiment.name,
+        **{name: value for name, value in experiment.lab.describe().items() if name not in ("program", "seed")},
+        "seeds": list(experiment.seeds),
+        "load balancers": [
+            {**asdict(each), "program": str(each.program), "parameters": dict(each.parameters)}
+            for each in experiment.balancers
+        ],
+        "workloads": list(map(describe, experiment.workloads)),
+        "transport": "gbn",
+        "path_mtu_bytes": PATH_MTU_BYTES,
+        "queue_packets": experiment.queue_packets,
+        "captured hosts": experiment.capture_hosts,
+        "queue samples every (s)": experiment.sample_s,
+        "ideal FCT": IDEAL_FCT,
+        **results.versions(),
+    }
+    (folder / "experiment.toml").write_text(experiment.text)
+    (folder / "config.json").write_text(json.dumps(configuration, indent=1) + "\n")
+    results.write_csv(folder / "flows.csv", outcome.flows)
+    results.write_csv(folder / "runs.csv", outcome.runs)
+    results.write_units(folder)
+    pictures = draw(outcome.flows, outcome.runs, conditions(experiment), folder)
+    table = rows(outcome.runs)
+    columns = [Column(title, text=index < 2) for index, title in enumerate(table[0])]
+    by_workload = [
+        Table(columns[1:], [list(row.values())[1:] for row in table if row["workload"] == workload.name])
+        for workload in experiment.workloads
+    ]
+    sections = [
+        Section(describe(workload), [shown])
+        for workload, shown in zip(experiment.workloads, by_workload, strict=True)
+    ]
+    machine = headroom(outcome.runs)
+    sections.append(Section("What the columns mean", [Note(f"{text}.") for text in MEANINGS]))
+    sections.append(Section("What the machine had left", [Note(f"{machine.text}."), _every_run(outcome.runs)]))
+    sections += [Section(meaning, [Picture(path, meaning)]) for path, meaning in pictures.items()]
+    write_report(
+        folder / "report.html",
+        title=f"Plait: {experiment.name}",
+        verdict=Mark(finding(outcome.runs), machine.good),
+        sections=sections,
+        configuration=configuration,
+        files={
+            "runs.csv": "one row a load balancer, workload and seed; units in units.json",
+            "flows.csv": "one row a flow",
+            "experiment.toml": "what was run",
+            "config.json": "everything that was set, with versions and seeds",
+            **{path.name: meaning for path, meaning in pictures.items()},
+            **{
+                path.name: "every packet of a host's link, of one run; see `plait inspect --reorder`"
+                for path in sorted(folder.glob("*.pcap"))
+            },
+        },
+    )
+
+
+def _every_run(runs: Sequence[RunRecord]) -> Table:
+    columns = (
+        Column("load balancer", text=True), Column("workload", text=True), Column("seed"), Column("seconds"),
+        Column("idle"), Column("posted late, p99 (ms)"), Column("slowdown alone"),
+    )  # fmt: skip
+    cells = [
+        [
+            run.balancer, run.workload, str(run.seed), f"{run.seconds:.2f}", f"{100 * run.idle_share:.0f} %",
+            f"{1000 * run.late_p99_s:.2f}", f"{run.alone_slowdown:.2f}",
+        ]
+        for run in runs
+    ]  # fmt: skip
+    return Table(columns, cells, "every run")
+
+
+def as_json(outcome: Outcome, folder: Path) -> Mapping[str, Any]:
+    return {"out": str(folder), "runs": [asdict(run) for run in outcome.runs]}
