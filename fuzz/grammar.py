@@ -69,9 +69,10 @@ class Grammar:
         self.headers["h0"] = fixed_types[0]
         for index in range(rng.choice([0, 1, 1, 2])):
             self.stacks[f"s{index}"] = (rng.choice(fixed_types), rng.randrange(1, 5))
-        for index in range(rng.choice([0, 0, 1])):
-            members = rng.sample(fixed_types, min(len(fixed_types), rng.randrange(2, 4)))
+        members = rng.sample(fixed_types, min(len(fixed_types), rng.randrange(2, 4)))
+        for index in range(rng.choice([0, 0, 1, 3])):  # all of one type
             self.unions[f"u{index}"] = [(f"m{i}", each) for i, each in enumerate(members)]
+        self.union_stack = rng.random() < 0.6 and len(self.unions) > 2  # of the last two
 
     def instances(self) -> dict[str, str]:
         """All header instances that have a name of their own, with their types."""
@@ -108,6 +109,9 @@ class Grammar:
         kind = rng.random()
         if self.stacks and kind < 0.35:
             return {"op": "extract", "parameters": [{"type": "stack", "value": rng.choice(list(self.stacks))}]}
+        if self.union_stack and kind < 0.5:
+            member = rng.choice(self.unions["u1"])[0]
+            return {"op": "extract", "parameters": [{"type": "union_stack", "value": ["us", member]}]}
         candidates = {name: kind_ for name, kind_ in self.instances().items() if "[" not in name}
         name = rng.choice(list(candidates))
         target = {"type": "regular", "value": name}
@@ -162,7 +166,8 @@ class Grammar:
                 continue
             mask = rng.choice([None, full, full & rng.getrandbits(bits), 0])
             value = full & rng.choice([rng.getrandbits(bits), 0, full, rng.randrange(4)])
-            transitions.append(on(hex(value), rng.choice(targets), None if mask is None else hex(mask)))
+            masked = None if mask is None else f"0x{mask:0{bits // 4}x}"
+            transitions.append(on(f"0x{value:0{bits // 4}x}", rng.choice(targets), masked))
         default = {"type": "default", "value": None, "mask": None, "next_state": rng.choice(targets)}
         return {
             **{"name": name, "id": 0, "parser_ops": ops, "transition_key": [part for part, _ in parts]},
@@ -174,6 +179,10 @@ class Grammar:
         if rng.random() < 0.2:
             part = self.numbers.lookahead()
             return part, part["value"][1]
+        if self.union_stack and rng.random() < 0.2:
+            member, kind = rng.choice(self.unions["u1"])
+            chosen = rng.choice(self.types[kind])
+            return {"type": "union_stack_field", "value": ["us", member, chosen[0]]}, chosen[1]
         if self.stacks and rng.random() < 0.2:
             name = rng.choice(list(self.stacks))
             chosen = rng.choice(self.types[self.stacks[name][0]])
@@ -193,15 +202,37 @@ class Grammar:
         rng = self.rng
         names = [*self.instances()]
         one, kind = rng.choice([*self.instances().items()])
-        match rng.randrange(4):
+        match rng.randrange(6):
+            case 4 if kind == "tv":
+                other = rng.choice([name for name in names if self.instances()[name] == "tv"])
+                return call("assign_VL", field(one, "v"), field(other, "v"))
+            case 5 if self.unions:
+                return self._union_statement()
             case 0:
                 return call("add_header", header(one))
             case 1:
                 return call("remove_header", header(one))
             case 2:
                 same = [name for name in names if self.instances()[name] == kind]
-                return call("assign_header", header(one), header(rng.choice(same)))
+                return call(rng.choice(["assign_header", "copy_header"]), header(one), header(rng.choice(same)))
         return assign(self.numbers.target(), self.numbers.number(3))
+
+    def _union_statement(self) -> Json:
+        rng = self.rng
+        if self.union_stack and rng.random() < 0.4:
+            stack = {"type": "header_union_stack", "value": "us"}
+            return call(rng.choice(["push", "pop"]), stack, const(rng.randrange(4)))
+        one, other = ({"type": "header_union", "value": rng.choice(list(self.unions))} for _ in range(2))
+        return call("assign_union", one, other)
+
+    def _old_statement(self) -> Json:
+        """What P4-14 programs hold."""
+        rng, numbers = self.rng, self.numbers
+        if rng.random() < 0.5:
+            kind = rng.choice(["modify_field", "add_to_field", "subtract_from_field"])
+            return call(kind, numbers.target(), numbers.number(2))
+        kind = rng.choice(["add", "subtract", "bit_and", "bit_or", "bit_xor"])
+        return call(kind, numbers.target(), numbers.number(2), numbers.number(2))
 
     def _statement(self, place: int, length: int) -> Json:
         rng, numbers = self.rng, self.numbers
@@ -209,17 +240,28 @@ class Grammar:
         kinds += ["stack"] * 2 if self.stacks else []
         kinds += ["register"] * 3 if self.registers else []
         kinds += ["count"] if self.counters else []
-        kinds += ["hash", "clone", "digest", "resubmit"]
+        kinds += ["hash", "clone", "digest", "resubmit", "old", "log", "meter"]
         match rng.choice(kinds):
             case "header":
                 return self._header_statement()
             case "stack":
                 name = rng.choice(list(self.stacks))
                 stack = {"type": "header_stack", "value": name}
+                alike = [each for each in self.stacks if self.stacks[each] == self.stacks[name]]
+                if rng.random() < 0.3:
+                    return call("assign_header_stack", stack, {"type": "header_stack", "value": rng.choice(alike)})
                 return call(rng.choice(["push", "pop"]), stack, const(rng.randrange(6)))
             case "jump":
                 to = const(rng.randrange(place + 1, length + 1))
                 return rng.choice([call("_jump", to), call("_jump_if_zero", numbers.number(2), to)])
+            case "old":
+                return self._old_statement()
+            case "log":
+                values = {"type": "parameters_vector", "value": [numbers.number(2) for _ in range(2)]}
+                return call("log_msg", {"type": "string", "value": "{} %s {}"}, values)
+            case "meter":
+                array = {"type": "meter_array", "value": "meter"}
+                return call("execute_meter", array, op("&", numbers.number(1), const(7)), numbers.target())
             case "drop":
                 return call("mark_to_drop", header("standard_metadata"))
             case "truncate":
@@ -272,7 +314,8 @@ class Grammar:
             following: list[str | None] = [*names[index + 1 :], None]
             if rng.random() < 0.3:
                 condition = self.numbers.condition(3)
-                conditionals.append(conditional(name, condition, rng.choice(following), rng.choice(following)))
+                made = conditional(name, condition, rng.choice(following), rng.choice(following))
+                conditionals.append({**made, "id": index})
             else:
                 tables.append(self._table(name, following))
         return tables, conditionals, names[0]
@@ -312,9 +355,40 @@ class Grammar:
         for key in made["key"]:
             if rng.random() < 0.1 and key["match_type"] in ("exact", "ternary"):
                 key["mask"] = hex(rng.getrandbits(8))
-        if keys and rng.random() < 0.25:
+        if keys and kind != "none" and rng.random() < 0.3:
+            made["entries"] = self._entries(made, chosen_actions)
+        elif keys and rng.random() < 0.25:
             made |= {"type": "indirect_ws", "action_profile": "selecting"}
+            made.pop("default_entry", None)
         return made
+
+    def _entries(self, made: Json, actions: list[Json]) -> list[Json]:
+        """Constant entries, the first of equal ones ahead."""
+        rng = self.rng
+        found: list[Json] = []
+        for priority in range(1, rng.randrange(2, 6)):
+            match = []
+            for key in made["key"]:
+                owner, name = key["target"]
+                fields = self.metadata if owner == "scalars" else self.types[self.instances()[owner]]
+                width = 1 if name == "$valid$" else next(each[1] for each in fields if each[0] == name)
+                value, other = (rng.choice([0, rng.randrange(4), rng.getrandbits(width)]) % (1 << width) for _ in "ab")
+                kind = key["match_type"]
+                one: Json = {"match_type": kind, "key": hex(value)}
+                if kind == "lpm":
+                    length = rng.randrange(width + 1)
+                    one |= {"prefix_length": length, "key": hex(value >> (width - length) << (width - length))}
+                elif kind == "ternary":
+                    one |= {"mask": hex(other), "key": hex(value & other)}
+                elif kind == "range":
+                    one = {"match_type": kind, "start": hex(min(value, other)), "end": hex(max(value, other))}
+                match.append(one)
+            chosen = rng.choice(actions)
+            data = [hex(rng.getrandbits(each["bitwidth"])) for each in chosen["runtime_data"]]
+            call_ = {"action_id": chosen["id"], "action_data": data}
+            if match not in [each["match_key"] for each in found]:
+                found.append({"match_key": match, "action_entry": call_, "priority": priority})
+        return found
 
     # -- the whole
 
@@ -342,6 +416,9 @@ class Grammar:
             counter_arrays=[
                 {"name": name, "id": i, "size": size, "is_direct": False}
                 for i, (name, size) in enumerate(self.counters.items())
+            ],
+            meter_arrays=[
+                {"name": "meter", "id": 0, "size": 4, "is_direct": False, "rate_count": 2, "type": "packets"},
             ],
             parse_vsets=[
                 {"name": name, "id": i, "compressed_bitwidth": width}
@@ -419,12 +496,14 @@ class Grammar:
             for i, (name, (kind, size)) in enumerate(self.stacks.items())
         ]
         document["header_union_types"] = [
-            {"name": f"{name}_t", "id": i, "headers": [list(each) for each in members]}
-            for i, (name, members) in enumerate(self.unions.items())
+            {"name": "u_t", "id": 0, "headers": [list(each) for each in members]}
+            for members in list(self.unions.values())[:1]
         ]
+        if self.union_stack:
+            document["header_union_stacks"] = [{"name": "us", "id": 0, "union_type": "u_t", "header_union_ids": [1, 2]}]
         document["header_unions"] = [
             {
-                **{"name": name, "id": i, "union_type": f"{name}_t"},
+                **{"name": name, "id": i, "union_type": "u_t"},
                 "header_ids": [ids[f"{name}.{member}"] for member, _ in members],
             }
             for i, (name, members) in enumerate(self.unions.items())
