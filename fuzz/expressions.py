@@ -115,7 +115,10 @@ class Expressions:
         if depth > 0 and rng.random() < 0.3:
             kind = rng.choice(["and", "or", "not", "==", "!="])
             return op(kind, None if kind == "not" else self.condition(depth - 1), self.condition(depth - 1))
-        match rng.randrange(6):
+        match rng.randrange(7):
+            case 6 if self.grammar.unions:
+                left, right = ({"type": "header_union", "value": rng.choice(list(self.grammar.unions))} for _ in "ab")
+                return rng.choice([op("valid_union", None, left), op("==", left, right), op("!=", left, right)])
             case 0:
                 return op("valid", None, header(rng.choice([*self.grammar.instances()])))
             case 1:

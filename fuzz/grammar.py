@@ -203,7 +203,8 @@ class Grammar:
         names = [*self.instances()]
         one, kind = rng.choice([*self.instances().items()])
         match rng.randrange(6):
-            case 4 if kind == "tv":
+            case 4 if "tv" in self.headers.values():
+                one = rng.choice([name for name in names if self.instances()[name] == "tv"])
                 other = rng.choice([name for name in names if self.instances()[name] == "tv"])
                 return call("assign_VL", field(one, "v"), field(other, "v"))
             case 5 if self.unions:
@@ -221,6 +222,8 @@ class Grammar:
         rng = self.rng
         if self.union_stack and rng.random() < 0.4:
             stack = {"type": "header_union_stack", "value": "us"}
+            if rng.random() < 0.2:
+                return call("assign_union_stack", stack, stack)
             return call(rng.choice(["push", "pop"]), stack, const(rng.randrange(4)))
         one, other = ({"type": "header_union", "value": rng.choice(list(self.unions))} for _ in range(2))
         return call("assign_union", one, other)
@@ -231,6 +234,9 @@ class Grammar:
         if rng.random() < 0.5:
             kind = rng.choice(["modify_field", "add_to_field", "subtract_from_field"])
             return call(kind, numbers.target(), numbers.number(2))
+        if rng.random() < 0.3:
+            shift = rng.choice(["shift_left", "shift_right"])
+            return call(shift, numbers.target(), numbers.number(1), const(rng.randrange(70)))
         kind = rng.choice(["add", "subtract", "bit_and", "bit_or", "bit_xor"])
         return call(kind, numbers.target(), numbers.number(2), numbers.number(2))
 
@@ -263,7 +269,7 @@ class Grammar:
                 array = {"type": "meter_array", "value": "meter"}
                 return call("execute_meter", array, op("&", numbers.number(1), const(7)), numbers.target())
             case "drop":
-                return call("mark_to_drop", header("standard_metadata"))
+                return rng.choice([call("mark_to_drop", header("standard_metadata")), call("drop"), call("no_op")])
             case "truncate":
                 return call("truncate", op("&", numbers.number(1), const(0xFFF)))
             case "exit":
