@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import finsy as fy
-from finsy.proto import p4r
+from finsy.proto import p4i, p4r
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
@@ -28,11 +28,17 @@ FRAME_BYTES = 14 + 20 + 8 + 12 + 4
 
 
 @functools.cache
-def compiled(name: str) -> tuple[Program, fy.P4Schema]:
-    found = p4front.compile_file(ROOT / "p4src" / f"{name}.p4")
-    json = found.json_text.encode()
+def compiled(name: str, feedback: bool = False) -> tuple[Program, fy.P4Schema]:
+    """feedback: as for BMv2, with a queue register that only the program writes (its own name is bound to queues)."""
+    found = p4front.compile_file(ROOT / "p4src" / f"{name}.p4", defines=("PLAIT_FEEDBACK",) if feedback else ())
+    if feedback:
+        bound, free = "plait.queue_bytes", "alone.queue_bytes"  # of one length, which P4Info holds as well
+        info = p4i.P4Info.FromString(found.p4info.SerializeToString().replace(bound.encode(), free.encode()))
+        json = found.json_text.replace(bound, free).encode()
+    else:
+        info, json = found.p4info, found.json_text.encode()
     code = load_program(json)
-    return Program(code, build_schema(found.p4info, code), compile_json(json)), fy.P4Schema(found.p4info)
+    return Program(code, build_schema(info, code), compile_json(json)), fy.P4Schema(info)
 
 
 @functools.cache
@@ -50,8 +56,8 @@ def frame(dst: str, *, sport: int = 50000, tos: int = 2, ttl: int = 64, psn: int
 class Rig:
     """Ports 1 to `ports`, unlimited in rate until told otherwise; packets enter by port 0."""
 
-    def __init__(self, name: str, ports: int, seed: int = 1) -> None:
-        program, self.schema = compiled(name)
+    def __init__(self, name: str, ports: int, seed: int = 1, feedback: bool = False) -> None:
+        program, self.schema = compiled(name, feedback)
         self.program = program.code
         self.ports = range(1, ports + 1)
         self.fabric = engine.Fabric("virtual", seed=seed)
@@ -116,9 +122,9 @@ class Rig:
 
 
 @contextmanager
-def rig(name: str, ports: int = 4, seed: int = 1) -> Iterator[Rig]:
+def rig(name: str, ports: int = 4, seed: int = 1, feedback: bool = False) -> Iterator[Rig]:
     """A switch with a host route 10.9.9.N to each port N alone."""
-    made = Rig(name, ports, seed)
+    made = Rig(name, ports, seed, feedback)
     try:
         for port in made.ports:
             made.route(f"10.9.9.{port}", [port], group=100 + port)
