@@ -17,7 +17,7 @@ DEFLECTION_PORTS, SET_DETOURS = "deflection_ports", "set_detours"
 DEFLECTION_LIMIT, EGRESS_SPEC, SET_LIMIT = "deflection_limit", "standard_metadata.egress_spec", "set_limit"
 REMAINING, DSCP, SET_PRIORITY = "remaining_priority", "hdr.ipv4.dscp", "set_priority"
 
-_CLASSES = 64
+_UNSAID, _CLASSES = 0, 64
 _PRIORITIES = 8
 _NS_PER_US = 1000
 
@@ -31,6 +31,7 @@ class Balancing:
     queues. deflection_bdps: DIBS deflects from a queue deeper than this many bandwidth-delay products.
     deflection_min_ttl: below this TTL nothing is deflected. srpt_first_bytes, srpt_factor: a message with at most
     srpt_first_bytes left has the highest priority, and each lower one begins where srpt_factor times as much is left.
+    Packets that do not say it have the highest as well: they are the acknowledgements.
     """
 
     flowlet_rtts: float = 1.0
@@ -82,6 +83,11 @@ def srpt_entries(topology: Topology, balancing: Balancing) -> Entries:
         )
         for remaining_class in range(1, _CLASSES)
     ]
+    entries.append(
+        fy.P4TableEntry(
+            REMAINING, match=fy.Match({DSCP: _UNSAID}), action=fy.Action(SET_PRIORITY, priority=_PRIORITIES - 1)
+        )
+    )
     return {switch.name: list(entries) for switch in topology.switches}
 
 

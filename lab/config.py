@@ -35,6 +35,7 @@ class LabConfig:
     program: Path
     seed: int
     nic_memory_bytes: int
+    priority_queues: int = 1
 
     @classmethod
     def from_options(

@@ -113,6 +113,7 @@ class Emulation:
             target=config.target,  # type: ignore[arg-type] # checked by LabConfig
             links=config.links if config.target == "plait" else "veth",  # type: ignore[arg-type]
             seed=config.seed,
+            priority_queues=config.priority_queues,
             switch_command=_PLAIT_SWITCH if config.target == "plait" else None,
         )
         stack.callback(_forget)
@@ -184,11 +185,18 @@ class Emulation:
         return running.RUN_DIR / f"{host}.rdma.sock"
 
     def connect(
-        self, a: str, qp_a: QueuePair, b: str, qp_b: QueuePair, numbers: random.Random | None = None
+        self,
+        a: str,
+        qp_a: QueuePair,
+        b: str,
+        qp_b: QueuePair,
+        numbers: random.Random | None = None,
+        mark_remaining: bool = False,
     ) -> None:
         """Brings two queue pairs of hosts a and b to RTS, each with the other as its peer.
 
         numbers: draws the first PSNs and UDP source ports; without, those of the laboratory's seed go on.
+        mark_remaining: see `QueuePair.modify_rts`.
         """
         draw = (numbers or self._random).getrandbits
         psn_a, psn_b = draw(24), draw(24)
@@ -204,7 +212,8 @@ class Emulation:
                 # The dynamic ports of RFC 6335, section 6; IBTA Annex A17.9.2 leaves the choice to the sender.
                 udp_source_port=49152 + draw(14),
             )
-            qp.modify_rts(sq_psn=sq_psn, window_packets=self.window_packets(here, there))
+            window = self.window_packets(here, there)
+            qp.modify_rts(sq_psn=sq_psn, window_packets=window, mark_remaining=mark_remaining)
 
     def window_packets(self, src: str, dst: str) -> int:
         """The fixed window: two bandwidth-delay products of the pair's path, so that jitter does not stall it."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 from controller.policy import Policy
 from lab.emulation import PATH_MTU_BYTES, Emulation
@@ -196,7 +197,11 @@ def _measure(
     seed: int,
     folder: Path,
 ) -> tuple[RunRecord, list[FlowRecord]]:
-    limits = {"sample_s": experiment.sample_s, "timeout_s": experiment.timeout_s}
+    limits: dict[str, Any] = {
+        "mark_remaining": balancer.mark_remaining,
+        "sample_s": experiment.sample_s,
+        "timeout_s": experiment.timeout_s,
+    }
     # The same numbers for every balancer: PSNs and UDP source ports are drawn from them.
     solo = run_workload(lab, alone(lab.topology), rng=random.Random(f"alone/{seed}"), **limits)
     captured = captured_hosts([host.name for host in lab.topology.hosts], experiment.capture_hosts)

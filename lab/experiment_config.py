@@ -27,12 +27,17 @@ _WORKLOADS = ("permutation", "poisson")
 
 @dataclass(frozen=True, slots=True)
 class Balancer:
-    """A load balancer under test. weights: WCMP's, of a group's next hops in the order of their ports; none: equal."""
+    """A load balancer under test.
+
+    weights: WCMP's, of a group's next hops in the order of their ports; none: equal.  mark_remaining: the hosts' data
+    packets say how much of their message is left, as `srpt` needs it.
+    """
 
     name: str
     program: Path
     parameters: Mapping[str, int | str]
     weights: tuple[int, ...]
+    mark_remaining: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +196,7 @@ def _lab(table: _Table, program: Path) -> LabConfig:
         program=program,
         seed=0,
         nic_memory_bytes=1 << 20,
+        priority_queues=table.whole("priority_queues", 1, 8, 1),
     )
 
 
@@ -224,6 +230,7 @@ def _balancer(table: _Table, folder: Path) -> Balancer:
         program=path,
         parameters={name: _parameter(table, name, value) for name, value in parameters.items()},
         weights=tuple(weights),
+        mark_remaining=table.take("mark_remaining", bool, "true or false", False),
     )
 
 

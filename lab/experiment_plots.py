@@ -69,7 +69,7 @@ def draw_slowdowns(flows: Sequence[FlowRecord], caption: str, path: Path) -> Pat
         axes.set_title(workload, fontsize=10)
         axes.grid(True, color="#dddddd", linewidth=0.8)
         axes.set_axisbelow(True)
-    panels[-1].legend(frameon=False, fontsize=8, loc="lower right")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
     return _finish(figure, "How much longer flows take than alone", caption, path)
 
 
@@ -116,7 +116,7 @@ def _bars(
         axes.grid(True, axis="y", color="#dddddd", linewidth=0.8)
         axes.set_axisbelow(True)
     if len(measures) > 1:
-        panels[0].legend(frameon=False, fontsize=8)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
     return _finish(figure, title, caption, path)
 
 

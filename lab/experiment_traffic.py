@@ -71,7 +71,7 @@ class _Host:
 class _Endpoints:
     """The hosts' devices, memory and, a flow, a connected pair of queue pairs; gone with `close`."""
 
-    def __init__(self, lab: Emulation, flows: Sequence[Flow], rng: random.Random) -> None:
+    def __init__(self, lab: Emulation, flows: Sequence[Flow], rng: random.Random, mark_remaining: bool) -> None:
         self._stack = ExitStack()
         try:
             names = sorted({name for flow in flows for name in (flow.src, flow.dst)})
@@ -90,7 +90,7 @@ class _Endpoints:
             for flow in flows:
                 sender = domains[flow.src].create_qp(self.hosts[flow.src].completions, max_send_wr=1)
                 receiver = domains[flow.dst].create_qp(self.hosts[flow.dst].completions, max_send_wr=1)
-                lab.connect(flow.src, sender, flow.dst, receiver, rng)
+                lab.connect(flow.src, sender, flow.dst, receiver, rng, mark_remaining)
                 self.senders.append(sender)
         except BaseException:
             self._stack.close()
@@ -156,14 +156,20 @@ def _processor_times() -> tuple[int, int]:
 
 
 def run_workload(
-    lab: Emulation, flows: Sequence[Flow], *, rng: random.Random, sample_s: float, timeout_s: float
+    lab: Emulation,
+    flows: Sequence[Flow],
+    *,
+    rng: random.Random,
+    mark_remaining: bool,
+    sample_s: float,
+    timeout_s: float,
 ) -> TrafficResult:
     """Runs flows (ascending in start_s) to their end.
 
     A flow that fails, or is not done timeout_s after the last was due, is a result like another; PlaitError if a
     process of the laboratory ends.
     """
-    endpoints = _Endpoints(lab, flows, rng)
+    endpoints = _Endpoints(lab, flows, rng, mark_remaining)
     try:
         nic, links, ticks = endpoints.counters(), _sums(lab), _processor_times()
         with _QueueSampler(lab, sample_s) as sampler:

@@ -139,10 +139,12 @@ class PlaitSwitches(Switches):
         *,
         seed: int = 1,
         packet_bytes: int = 1500,
+        priority_queues: int = 1,
         command: Sequence[str] | None = None,
     ) -> None:
         super().__init__(wiring, targets, lab, run_dir)
         self.seed = seed
+        self.priority_queues = priority_queues
         self.packet_bytes = packet_bytes
         self.command = command or (_installed("plait-switch"),)
 
@@ -169,7 +171,13 @@ class PlaitSwitches(Switches):
         return {
             "seed": self.seed,
             "switches": [
-                {"name": t.name, "device_id": t.device_id, "grpc_addr": t.address, **_SPECIAL_PORTS}
+                {
+                    "name": t.name,
+                    "device_id": t.device_id,
+                    "grpc_addr": t.address,
+                    "priority_queues": self.priority_queues,
+                    **_SPECIAL_PORTS,
+                }
                 for t in self.targets
             ],
             "links": links,

@@ -60,14 +60,15 @@ class LabNetwork(Mininet):
         run_dir: Path = defaults.RUN_DIR,
         mtu: int = DEFAULT_MTU,
         seed: int = 1,
+        priority_queues: int = 1,
         switch_command: Sequence[str] | None = None,
         start_timeout_s: float = 30.0,
     ) -> None:
         """Checks what can be checked without making anything; NetworkError says what is wrong.
 
         `links`: "memory" keeps links between switches inside the switch process, "veth" makes interfaces of them, where
-        tcpdump can look, and frames are serialised once more; BMv2 knows "veth" only. `switch_command` replaces the
-        switch's program. The run directory must exist.
+        tcpdump can look, and frames are serialised once more; BMv2 knows "veth" only. `priority_queues`: of each port,
+        of Plait's switches. `switch_command` replaces the switch's program. The run directory must exist.
         """
         if target == "bmv2" and links == "memory":
             raise NetworkError("BMv2 switches cannot share memory: links must be veth")
@@ -79,16 +80,20 @@ class LabNetwork(Mininet):
         self.start_timeout_s = start_timeout_s
         self.targets: tuple[Target, ...] = targets_of(topology)
         self.wiring = wiring
-        self.runner = self._runner(target, seed, switch_command)
+        self.runner = self._runner(target, seed, priority_queues, switch_command)
         self.seconds: dict[str, float] = {}
         self._check()
         super().__init__(topo=None, build=False, controller=None)
 
-    def _runner(self, target: TargetKind, seed: int, command: Sequence[str] | None) -> Switches:
+    def _runner(
+        self, target: TargetKind, seed: int, priority_queues: int, command: Sequence[str] | None
+    ) -> Switches:
         where = (self.wiring, self.targets, self.lab, self.run_dir)
         if target == "bmv2":
             return Bmv2Switches(*where, command=command)
-        return PlaitSwitches(*where, seed=seed, packet_bytes=self.mtu, command=command)
+        return PlaitSwitches(
+            *where, seed=seed, packet_bytes=self.mtu, priority_queues=priority_queues, command=command
+        )
 
     @property
     def limits(self) -> tuple[str, ...]:

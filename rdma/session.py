@@ -268,6 +268,7 @@ class Session:
         timeout_us=Optional(Whole(1, 60_000_000)),
         retry_cnt=Optional(Whole(0, 7)),
         rnr_retry=Optional(Whole(0, 7)),
+        mark_remaining=Optional(Truth()),
     )
     def modify_qp_rts(
         self,
@@ -277,6 +278,7 @@ class Session:
         timeout_us: int | None,
         retry_cnt: int | None,
         rnr_retry: int | None,
+        mark_remaining: bool | None,
     ) -> Reply:
         self._own("queue pair", qpn, self._qps)
         config = self._shared.config
@@ -288,6 +290,7 @@ class Session:
             retry_count=config.retry_count if retry_cnt is None else retry_cnt,
             rnr_retry_count=config.rnr_retry_count if rnr_retry is None else rnr_retry,
             timeout_ns=timeout_us * 1000 if timeout_us else config.timeout_ns(self._host.rate_bps),
+            mark_remaining=bool(mark_remaining),
         )
         return Reply()
 

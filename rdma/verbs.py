@@ -294,8 +294,13 @@ class QueuePair:
         timeout_us: int | None = None,
         retry_cnt: int | None = None,
         rnr_retry: int | None = None,
+        mark_remaining: bool = False,
     ) -> None:
-        """RTR to RTS; what is None has the agent's default."""
+        """RTR to RTS; what is None has the agent's default.
+
+        mark_remaining: data packets say in their DSCP how much of their message is left (p4src/include/codes.p4), for
+        switches that schedule by it.
+        """
         self.pd.device.call(
             "modify_qp_rts",
             qpn=self.qpn,
@@ -304,6 +309,7 @@ class QueuePair:
             timeout_us=timeout_us,
             retry_cnt=retry_cnt,
             rnr_retry=rnr_retry,
+            mark_remaining=mark_remaining,
         )
 
     def modify_error(self) -> None:

@@ -47,7 +47,8 @@ def test_the_least_size_of_a_class_is_in_it_and_no_smaller_one_is():
 def test_less_left_is_never_a_lower_priority():
     entries = srpt_entries(TOPOLOGY, Balancing())["s1"]
     priority = {entry.match["hdr.ipv4.dscp"]: entry.action.args["priority"] for entry in entries}
-    assert set(priority) == set(range(1, 64))
+    assert set(priority) == set(range(64))
+    assert priority[0] == 7  # acknowledgements
     ordered = [priority[each] for each in range(1, 64)]
     assert ordered == sorted(ordered, reverse=True)
     sizes = {1: 7, 1024: 7, 4096: 6, 16384: 5, 65536: 4, 2**18: 3, 2**20: 2, 2**22: 1, 2**26: 0}

@@ -20,6 +20,7 @@ def test_links_in_memory_are_links_and_hosts_are_interfaces(tmp_path):
         "name": "s2",
         "device_id": 2,
         "grpc_addr": "127.0.0.1:9560",
+        "priority_queues": 1,
         "cpu_port": 510,
         "drop_port": 511,
     }

@@ -93,6 +93,7 @@ struct rdma_qp_sending {
 	uint32_t ack_interval;   /* ask for an acknowledgement at least each so many packets */
 	uint32_t retry_count, rnr_retry_count;
 	uint64_t timeout_ns;     /* first retransmission timeout; doubles each time */
+	int mark_remaining;      /* data packets say in their DSCP how much of their message is left, see codes.p4 */
 };
 
 int rdma_qp_to_rtr(struct rdma_engine *e, uint32_t qpn, const struct rdma_qp_path *path);
@@ -125,7 +126,10 @@ int rdma_qp_stats(struct rdma_engine *e, uint32_t qpn, struct rdma_qp_stats *out
 
 /* For tests: one WRITE packet as the engine would send it, into `frame`; returns its length. */
 int rdma_frame_example(const struct rdma_qp_path *path, const uint8_t *local_mac, uint32_t local_ip, uint32_t psn,
-		       uint8_t opcode, int ack_req, uint64_t va, uint32_t rkey, uint32_t dma_length,
+		       uint8_t opcode, int ack_req, uint8_t dscp, uint64_t va, uint32_t rkey, uint32_t dma_length,
 		       const uint8_t *payload, uint32_t payload_length, uint8_t *frame, uint32_t room);
+
+/* The DSCP of a packet whose message has so many bytes left, its own included: 1 to 63. */
+uint8_t rdma_remaining_class(uint32_t bytes);
 
 #endif

@@ -76,6 +76,7 @@ uint32_t rdma_frame_build(const struct rdma_frame_template *t, const struct rdma
 	memset(frame + at, 0, pad);
 	at += pad;
 	ip_length = (uint16_t)(at + WIRE_ICRC_BYTES - NIC_IPV4_AT);
+	wire_ipv4_set_dscp(ip, p->dscp);
 	wire_ipv4_set_total_len(ip, ip_length);
 	wire_ipv4_set_hdr_checksum(ip, 0);
 	wire_ipv4_set_hdr_checksum(ip, (uint16_t)~nic_ipv4_sum(ip));
@@ -84,13 +85,22 @@ uint32_t rdma_frame_build(const struct rdma_frame_template *t, const struct rdma
 	return at + WIRE_ICRC_BYTES;
 }
 
+uint8_t rdma_remaining_class(uint32_t bytes)
+{
+	/* At most 2^24 units, whose class is 49. */
+	uint32_t units = bytes / WIRE_REMAINING_UNIT_BYTES + (bytes % WIRE_REMAINING_UNIT_BYTES || !bytes);
+	uint32_t octave = 31 - (uint32_t)__builtin_clz(units);
+
+	return (uint8_t)(1 + 2 * octave + (octave ? units >> (octave - 1) & 1 : 0));
+}
+
 int rdma_frame_example(const struct rdma_qp_path *path, const uint8_t *local_mac, uint32_t local_ip, uint32_t psn,
-		       uint8_t opcode, int ack_req, uint64_t va, uint32_t rkey, uint32_t dma_length,
+		       uint8_t opcode, int ack_req, uint8_t dscp, uint64_t va, uint32_t rkey, uint32_t dma_length,
 		       const uint8_t *payload, uint32_t payload_length, uint8_t *frame, uint32_t room)
 {
 	struct rdma_frame_template t;
 	struct rdma_packet p = {
-		.psn = psn, .opcode = opcode, .ack_req = ack_req != 0, .va = va, .rkey = rkey, .dma_length = dma_length,
+		.psn = psn, .opcode = opcode, .ack_req = ack_req != 0, .dscp = dscp, .va = va, .rkey = rkey, .dma_length = dma_length,
 		.payload = payload, .payload_length = payload_length,
 	};
 

@@ -18,7 +18,7 @@ struct rdma_frame_template {
 
 struct rdma_packet {
 	uint32_t psn;
-	uint8_t opcode, ack_req;
+	uint8_t opcode, ack_req, dscp;
 	uint64_t va;           /* va, rkey and dma_length: in packets that carry a RETH */
 	uint32_t rkey, dma_length;
 	const uint8_t *payload;

@@ -228,6 +228,7 @@ void rdma_qp_next_packet(struct rdma_engine *e, struct rdma_qp *qp, int64_t now,
 		.opcode = write_opcode(index, wr->packets),
 		.ack_req = last || qp->next - qp->una + 1 >= qp->sending.window_packets ||
 			   qp->next % qp->sending.ack_interval == 0,
+		.dscp = qp->sending.mark_remaining ? rdma_remaining_class(left) : 0,
 		.va = wr->write.remote_va,
 		.rkey = wr->write.rkey,
 		.dma_length = wr->write.length,

@@ -38,6 +38,27 @@ def test_a_file_crosses_a_rough_network(folder: Path, rough: Link) -> None:
         assert rough.dropped > 0
 
 
+def test_packets_say_what_is_left_of_their_message(folder: Path) -> None:
+    """Two messages of one queue pair: each packet's DSCP is the class of what it and those behind it carry.
+
+    Expected classes are from the bounds in p4src/include/codes.p4.
+    """
+    frames: list[bytes] = []
+    quiet = Link(answer=lambda frame: frames.append(frame))
+    with lab(folder, quiet) as made:
+        pair = made.pair(8192, mark_remaining=True)
+        pair.qps[0].post_send(pair.write(length=5000), pair.write(length=100))
+        done = [completion for _ in range(2) for completion in pair.cqs[0].wait(10, most=1)]
+        assert [completion.status for completion in done] == ["SUCCESS", "SUCCESS"]
+        roce = [frame for frame in frames if frame[12:14] == b"\x08\x00"]
+        writes = {frame[51:54]: frame[15] >> 2 for frame in roce if 6 <= frame[42] <= 10}
+        # 5,000 bytes are 20 units of 256, then 16, 12, 8 and 4 (904 bytes); 100 bytes are one.
+        assert list(writes.values()) == [9, 9, 8, 7, 5, 1]
+        acknowledged = {frame[15] >> 2 for frame in roce if frame[42] == 17}
+        assert acknowledged == {0}
+        assert digest(pair.regions[0].buf[:5000]) == digest(pair.regions[1].buf[:5000])
+
+
 def test_both_directions_at_once(direct: Lab) -> None:
     pair = direct.pair(4_000_001)
     half = 2_000_000
