@@ -235,9 +235,11 @@ class ProfileState:
         return use, use.action.encode(message.action)
 
     def _use_of(self, action: p4r.Action) -> ActionUse:
-        if not self.schema.tables:
-            invalid_argument(f"no table uses '{self.schema.name}'")
-        return self.schema.tables[0].use_of(action.action_id, default=False)
+        # A compiler drops tables that decide nothing from the JSON, where alone an action has its index.
+        table = next((table for table in self.schema.tables if table.code is not None), None)
+        if table is None:
+            invalid_argument(f"no table of the program uses '{self.schema.name}'")
+        return table.use_of(action.action_id, default=False)
 
     def _seats(self, message: p4r.ActionProfileGroup) -> list[Seat]:
         schema = self.schema

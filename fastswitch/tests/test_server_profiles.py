@@ -1,5 +1,6 @@
 """Action profiles: members, groups, one-shot sets, what refers to what, watch ports."""
 
+import grpc
 import pytest
 from finsy.proto import p4r, rpc_code
 
@@ -7,8 +8,12 @@ from fastswitch.tests.server_kit import (
     DELETE,
     INSERT,
     MODIFY,
+    config,
+    connected,
     delete,
     exact,
+    failing,
+    fake_device,
     fake_engine,
     insert,
     lpm,
@@ -17,6 +22,7 @@ from fastswitch.tests.server_kit import (
     new_state,
     read,
     refused,
+    serving,
     update,
 )
 
@@ -266,3 +272,33 @@ def test_one_shot_members_watch_ports_too(n):
     down.clear()
     state.port_changed(7)
     assert seats(state) == [[(1, 1)]]
+
+
+async def _with_profile_tables(n, change):
+    """A server whose P4Info `change` has edited; the answer to a member of plain_profile."""
+    edited = config()
+    profile = next(each for each in edited.p4info.action_profiles if each.preamble.alias == "plain_profile")
+    table = next(each for each in edited.p4info.tables if each.preamble.alias == "profile_table")
+    change(edited.p4info, profile, table)
+    async with serving(fake_device()) as address, connected(address) as client:
+        await client.arbitrate(1)
+        await client.set_config(edited)
+        await client.write(update(INSERT, action_profile_member=member(n, 1, profile="plain_profile")))
+
+
+async def test_a_profile_whose_first_table_the_json_lacks(n):
+    def add_one(p4info, profile, table):
+        gone = p4info.tables.add()
+        gone.CopyFrom(table)
+        gone.preamble.id, gone.preamble.name, gone.preamble.alias = 0x02ABCDEF, "ingress.gone", "gone"
+        profile.table_ids.insert(0, gone.preamble.id)
+
+    await _with_profile_tables(n, add_one)
+
+
+async def test_a_profile_of_which_the_json_lacks_all_tables_takes_no_members(n):
+    def rename(p4info, profile, table):
+        table.preamble.name = "ingress.gone"
+
+    with failing(grpc.StatusCode.UNKNOWN, "no table of the program uses 'ingress.plain_profile'"):
+        await _with_profile_tables(n, rename)
