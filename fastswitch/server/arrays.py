@@ -1,4 +1,7 @@
-"""Indexed state: counter, meter and register arrays. All are always there; they are only modified and read."""
+"""Indexed state: counter, meter and register arrays. All are always there; they are only modified and read.
+
+A write of a whole array may take long, so `modify` is a generator: it goes on when the caller asks for the next step.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
@@ -13,6 +16,7 @@ from fastswitch.server.schema import Array
 NO_COUNTS: Sequence[Count] = ((0, 0),) * 3  # of a meter's colors
 
 _MAX_COUNT = (1 << 63) - 1
+_CELLS_A_STEP = 512
 
 
 def check_meter_config(config: p4r.MeterConfig, meter_type: int) -> None:
@@ -56,6 +60,10 @@ def counter_data(packets: int, bytes_: int) -> p4r.CounterData:
     return p4r.CounterData(packet_count=min(packets, _MAX_COUNT), byte_count=min(bytes_, _MAX_COUNT))
 
 
+def _ends_step(cell: int) -> bool:
+    return cell % _CELLS_A_STEP == _CELLS_A_STEP - 1
+
+
 class CounterArray:
     """An indirect counter."""
 
@@ -64,8 +72,8 @@ class CounterArray:
         self._engine = engine
         self._index = index
 
-    def modify(self, request: p4r.CounterEntry) -> None:
-        """MODIFY of one cell, or of all without an index. Without data nothing changes."""
+    def modify(self, request: p4r.CounterEntry) -> Iterator[None]:
+        """MODIFY of one cell, or of all without an index, in steps. Without data nothing changes."""
         cells = self._cells(request)
         if not request.HasField("data") or self._index is None:
             return
@@ -74,6 +82,8 @@ class CounterArray:
             invalid_argument(f"'{self.schema.name}': counters are not negative")
         for cell in cells:
             self._engine.counter_write(self._index, cell, data.packet_count, data.byte_count)
+            if _ends_step(cell):
+                yield
 
     def read(self, request: p4r.CounterEntry) -> Iterator[p4r.CounterEntry]:
         """One cell, or all without an index."""
@@ -105,9 +115,9 @@ class MeterArray:
         self._index = index
         self._configs: dict[int, p4r.MeterConfig] = {}
 
-    def modify(self, request: p4r.MeterEntry) -> None:
-        """MODIFY of one cell, or of all without an index. Without a configuration the meter is green again; with
-        counts, which must be zero, those of its colors start again."""
+    def modify(self, request: p4r.MeterEntry) -> Iterator[None]:
+        """MODIFY of one cell, or of all without an index, in steps. Without a configuration the meter is green again;
+        with counts, which must be zero, those of its colors start again."""
         resets = request.HasField("counter_data")
         if resets:
             check_color_reset(request.counter_data)
@@ -125,6 +135,8 @@ class MeterArray:
                 self._engine.meter_clear(self._index, cell)
             if resets:
                 self.set_counts(cell, NO_COUNTS)
+            if _ends_step(cell):
+                yield
 
     def read(self, request: p4r.MeterEntry) -> Iterator[p4r.MeterEntry]:
         """One cell, or all without an index; the configuration is unset where it is the default, and the counts of
@@ -160,8 +172,8 @@ class RegisterArray:
         self._engine = engine
         self._index = index
 
-    def modify(self, request: p4r.RegisterEntry) -> None:
-        """MODIFY of one cell, or of all without an index."""
+    def modify(self, request: p4r.RegisterEntry) -> Iterator[None]:
+        """MODIFY of one cell, or of all without an index, in steps."""
         cells = self._cells(request)
         if not request.HasField("data"):
             invalid_argument(f"register '{self.schema.name}': data must be set")
@@ -172,6 +184,8 @@ class RegisterArray:
         try:
             for cell in cells:
                 self._engine.register_write(self._index, cell, value)
+                if _ends_step(cell):
+                    yield
         except ValueError as error:  # bound to live state
             invalid_argument(str(error))
 

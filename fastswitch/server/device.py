@@ -204,7 +204,7 @@ class Device:
     ) -> list[P4RuntimeError | None]:
         errors: list[P4RuntimeError | None] = []
         for number, update in enumerate(updates, 1):
-            errors.append(self._write_one(state, role, update))
+            errors.append(await self._write_one(state, role, update))
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return errors
@@ -214,7 +214,7 @@ class Device:
     ) -> list[P4RuntimeError | None]:
         undos: list[Undo] = []
         for number, update in enumerate(updates):
-            error = self._write_one(state, role, update, undos)
+            error = await self._write_one(state, role, update, undos)
             if error is not None:
                 break
             if number % _YIELD_EVERY == 0:
@@ -345,17 +345,18 @@ class Device:
         if role.limits is not None and not role.limits.can_push_pipeline:
             permission_denied(f"role '{role.name}' may not push a pipeline")
 
-    def _write_one(
+    async def _write_one(
         self, state: PipelineState, role: Role, update: p4r.Update, undos: list[Undo] | None = None
     ) -> P4RuntimeError | None:
         try:
             if role.limits is not None and not _allowed(role, update.entity):
                 permission_denied(f"role '{role.name}' may not write this entity")
-            if undos is None:
-                state.write(update)
-            else:
-                undo = undo_of(state, update)
-                state.write(update)
+            undo = undo_of(state, update) if undos is not None else None
+            steps = state.start(update)
+            if steps is not None:
+                for _ in steps:
+                    await asyncio.sleep(0)
+            if undos is not None and undo is not None:
                 undos.append(undo)
         except P4RuntimeError as error:
             return error

@@ -54,7 +54,7 @@ class PipelineState:
         self.replication = ReplicationState(engine, port_up)
         self.packet_in = PacketHeader(schema.packet_in)
         self.packet_out = PacketHeader(schema.packet_out)
-        self._writers: dict[str | None, Callable[[int, p4r.Entity], None]] = {
+        self._writers: dict[str | None, Callable[[int, p4r.Entity], Iterator[None] | None]] = {
             "table_entry": self._write_table,
             "action_profile_member": self._write_member,
             "action_profile_group": self._write_group,
@@ -83,6 +83,11 @@ class PipelineState:
 
     def write(self, update: p4r.Update) -> None:
         """Apply one update; P4RuntimeError if it cannot be."""
+        for _ in self.start(update) or ():
+            pass
+
+    def start(self, update: p4r.Update) -> Iterator[None] | None:
+        """Apply one update, or what is left to do, in steps; either may raise P4RuntimeError."""
         entity = update.entity
         kind = entity.WhichOneof("entity")
         writer = self._writers.get(kind)
@@ -91,7 +96,7 @@ class PipelineState:
         update_type = update.type
         if update_type not in (_INSERT, _MODIFY, _DELETE):
             invalid_argument(f"update type {update_type} is not INSERT, MODIFY or DELETE")
-        writer(update_type, entity)
+        return writer(update_type, entity)
 
     def read(self, entity: p4r.Entity) -> Iterator[p4r.Entity]:
         """The entities that a request selects."""
@@ -153,20 +158,20 @@ class PipelineState:
         else:
             profile.delete_group(group)
 
-    def _write_counter(self, update_type: int, entity: p4r.Entity) -> None:
+    def _write_counter(self, update_type: int, entity: p4r.Entity) -> Iterator[None]:
         only_modify(update_type, "counters")
         self._schema.counters.find(entity.counter_entry.counter_id)
-        self.counters[entity.counter_entry.counter_id].modify(entity.counter_entry)
+        return self.counters[entity.counter_entry.counter_id].modify(entity.counter_entry)
 
-    def _write_meter(self, update_type: int, entity: p4r.Entity) -> None:
+    def _write_meter(self, update_type: int, entity: p4r.Entity) -> Iterator[None]:
         only_modify(update_type, "meters")
         self._schema.meters.find(entity.meter_entry.meter_id)
-        self.meters[entity.meter_entry.meter_id].modify(entity.meter_entry)
+        return self.meters[entity.meter_entry.meter_id].modify(entity.meter_entry)
 
-    def _write_register(self, update_type: int, entity: p4r.Entity) -> None:
+    def _write_register(self, update_type: int, entity: p4r.Entity) -> Iterator[None]:
         only_modify(update_type, "registers")
         self._schema.registers.find(entity.register_entry.register_id)
-        self.registers[entity.register_entry.register_id].modify(entity.register_entry)
+        return self.registers[entity.register_entry.register_id].modify(entity.register_entry)
 
     def _write_direct_counter(self, update_type: int, entity: p4r.Entity) -> None:
         only_modify(update_type, "direct counters")

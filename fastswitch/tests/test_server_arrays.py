@@ -1,9 +1,24 @@
 """Counters, meters, registers, multicast groups, clone sessions, digest configurations."""
 
+import asyncio
+
 import pytest
 from finsy.proto import p4d, p4r, rpc_code
 
-from fastswitch.tests.server_kit import DELETE, INSERT, MODIFY, names, new_state, program, read, refused, update
+from fastswitch.server import arrays
+from fastswitch.tests.server_kit import (
+    DELETE,
+    INSERT,
+    MODIFY,
+    config,
+    fake_device,
+    names,
+    new_state,
+    program,
+    read,
+    refused,
+    update,
+)
 
 
 @pytest.fixture(name="n")
@@ -372,3 +387,26 @@ def test_digests_are_not_repeated_until_acknowledged(state, n):
     assert digest.sample(sample(1), 3) is None
     assert digest.tick(101 * MS) is None  # the acknowledgement did not come in time
     assert digest.sample(sample(1), 102 * MS) is not None
+
+
+@pytest.mark.parametrize(("kind", "array", "size"), [("counter", "port_counter", 16), ("register", "words", 32)])
+def test_a_write_of_a_whole_array_leaves_turns_to_others(kind, array, size, n, monkeypatch):
+    monkeypatch.setattr(arrays, "_CELLS_A_STEP", 4)
+    device = fake_device()
+    engine = device.engine
+    data = {"counter": p4r.CounterData(packet_count=1), "register": p4d.P4Data(bitstring=b"\1")}[kind]
+    make = {"counter": p4r.CounterEntry, "register": p4r.RegisterEntry}[kind]
+    written = update(MODIFY, **{f"{kind}_entry": make(**{f"{kind}_id": n.ids[array], "data": data})})
+
+    async def run():
+        action = p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+        await device.set_config(p4r.SetForwardingPipelineConfigRequest(action=action, config=config()))
+        write = asyncio.create_task(device.write(p4r.WriteRequest(updates=[written])))
+        seen = set()
+        while not write.done():
+            await asyncio.sleep(0)
+            seen.add(len(getattr(engine, f"{kind}s")))
+        await write
+        return seen
+
+    assert asyncio.run(run()) >= set(range(4, size + 1, 4))
