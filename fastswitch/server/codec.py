@@ -92,8 +92,9 @@ class TranslatedBits(Bits):
 class SdnString(Bits):
     """A value that the controller names by a string (`sdn_string`).
 
-    A decimal string stands for its number, as port names usually are; other names get numbers from the top of the
-    range downwards as they appear.
+    A decimal string stands for its number, as port names usually are. Other names get numbers as they appear, from
+    three quarters of the range downwards and then from the top: decimal names lie below, and the drop and CPU ports,
+    which a name must not mean by chance, above.
     """
 
     __slots__ = ("_names", "_next", "_numbers")
@@ -102,7 +103,7 @@ class SdnString(Bits):
         super().__init__(width)
         self._numbers: dict[bytes, int] = {}
         self._names: dict[int, bytes] = {}
-        self._next = (1 << width) - 1
+        self._next = (3 << width) // 4 - 1
 
     def canonical(self, value: bytes, what: str) -> bytes:
         """Any string that is not empty is its own canonical form."""
@@ -122,6 +123,8 @@ class SdnString(Bits):
         return self._names.get(number) or str(number).encode()
 
     def _assign(self, name: bytes, what: str) -> None:
+        if len(self._names) >= min(_MAX_SDN_NAMES, 1 << self.width):
+            resource_exhausted(f"{what}: no number is left for the name {name[:80]!r}")
         number = -1
         if name.isdigit() and len(name) <= 20:
             number = int(name)
@@ -129,9 +132,7 @@ class SdnString(Bits):
                 number = -1
         if number < 0:
             while self._next in self._names:
-                self._next -= 1
+                self._next = (self._next - 1) % (1 << self.width)
             number = self._next
-        if number < 0 or len(self._names) >= _MAX_SDN_NAMES:
-            resource_exhausted(f"{what}: no number is left for the name {name[:80]!r}")
         self._names[number] = name
         self._numbers[name] = number

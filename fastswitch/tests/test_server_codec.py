@@ -70,11 +70,18 @@ def test_names_become_numbers_and_come_back():
     bits = SdnString(9)
     assert bits.padded(bits.canonical(b"7", "port")) == b"\x00\x07"
     name = bits.canonical(b"eth0", "port")
-    assert bits.padded(name) == b"\x01\xff"  # from the top, so that it meets no decimal name soon
-    assert bits.from_padded(b"\x01\xff") == b"eth0"
+    assert bits.padded(name) == b"\x01\x7f"  # 383: above what decimal names usually are, below the drop port
+    assert bits.from_padded(b"\x01\x7f") == b"eth0"
     assert bits.from_padded(b"\x00\x07") == b"7"
     assert bits.from_padded(b"\x00\x2a") == b"42"
-    assert bits.padded(bits.canonical(b"eth0", "port")) == b"\x01\xff"
+    assert bits.padded(bits.canonical(b"eth0", "port")) == b"\x01\x7f"
+
+
+def test_names_take_every_number_and_reserved_ports_last():
+    bits = SdnString(9)
+    numbers = [int.from_bytes(bits.padded(bits.canonical(b"p%d_" % i, "port")), "big") for i in range(512)]
+    assert sorted(numbers) == list(range(512))
+    assert min(numbers[:384]) == 0 and max(numbers[:384]) == 383
 
 
 def test_names_run_out():
