@@ -17,27 +17,32 @@ Replica = tuple[int, int]
 """(port, replica instance)"""
 
 _TARGET_KINDS = {"action": lib.PLAIT_TARGET_ACTION, "member": lib.PLAIT_TARGET_MEMBER, "group": lib.PLAIT_TARGET_GROUP}
-_MATCH_SPEC, _TARGET = ffi.typeof("struct plait_match_spec *"), ffi.typeof("struct plait_target *")
-_HANDLE, _NULL = ffi.typeof("uint64_t *"), ffi.NULL
+_TARGET, _HANDLE = ffi.typeof("struct plait_target *"), ffi.typeof("uint64_t *")
+_NULL = ffi.NULL
 _MAX_INDEX = (1 << 32) - 1
 _RATE_BITS = 64
 _CELLS_AT_ONCE = 256
 
 
-def _target(target: Target) -> tuple[Any, Any]:
-    """The C struct, and what must stay alive as long as it."""
+def _flat(target: Target) -> tuple[int, int, Any, int]:
+    """The fields of the C struct."""
     kind = target[0] if target else None
     if kind not in _TARGET_KINDS or len(target) != (3 if kind == "action" else 2):
         raise ValueError(
             f"target {target!r}: one of ('action', index, params), ('member', handle), ('group', handle) is expected"
         )
-    params = ffi.from_buffer(target[2]) if kind == "action" else _NULL
-    length = len(target[2]) if kind == "action" else 0
     index = target[1]
     if index.__class__ is not int or not 0 <= index <= _MAX_INDEX:
         unsigned(f"{kind} index", index)  # says what is wrong
-    struct = ffi.new(_TARGET, (_TARGET_KINDS[kind], index, params, length))
-    return struct, params
+    params = target[2] if kind == "action" else None
+    return _TARGET_KINDS[kind], index, params or _NULL, len(params or b"")
+
+
+def _target(target: Target) -> tuple[Any, Any]:
+    """The C struct, and what must stay alive as long as it."""
+    kind, index, params, length = _flat(target)
+    alive = ffi.from_buffer(params) if length else _NULL
+    return ffi.new(_TARGET, (kind, index, alive, length)), alive
 
 
 class Control:
@@ -63,17 +68,28 @@ class Control:
             raise ValueError(f"priority: {priority} does not fit into 32 bits")
         if prefix_len is not None and not 0 <= prefix_len < 1 << 31:
             raise ValueError(f"prefix_len: {prefix_len} is out of range")
-        strings = [_NULL if s is None else ffi.from_buffer(s) for s in (key, mask, range_high)]
-        lengths = len(key), len(mask or b""), len(range_high or b"")
-        prefix = -1 if prefix_len is None else prefix_len
-        # In the order of the struct: a dictionary would take longer than the insertion.
-        values = (strings[0], lengths[0], strings[1], lengths[1], strings[2], lengths[2], prefix, priority)
-        spec = ffi.new(_MATCH_SPEC, values)
-        struct, _alive = _target(target)
+        kind, index, params, params_length = _flat(target)
         handle, error = ffi.new(_HANDLE), new_error()
-        check(
-            lib.plait_control_entry_insert(self._handle(), unsigned("table", table), spec, struct, handle, error), error
+        # Structs would take longer to fill than the insertion takes.
+        result = lib.plait_control_entry_insert_flat(
+            self._handle(),
+            unsigned("table", table),
+            key,
+            len(key),
+            _NULL if mask is None else mask,
+            len(mask or b""),
+            _NULL if range_high is None else range_high,
+            len(range_high or b""),
+            -1 if prefix_len is None else prefix_len,
+            priority,
+            kind,
+            index,
+            params,
+            params_length,
+            handle,
+            error,
         )
+        check(result, error)
         return int(handle[0])
 
     def entry_modify(self, table: int, handle: int, target: Target) -> None:

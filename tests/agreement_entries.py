@@ -50,6 +50,12 @@ class EntryDrawer:
             and not table.is_const_table
             and _plain(table, self.actions)
         ]
+        self._masks = {
+            (name, key["name"]): int(key["mask"], 16)
+            for name, table in in_json.items()
+            for key in table["key"]
+            if key.get("mask") and key["match_type"] != "range"
+        }
         self._const_entries = {name for name, table in in_json.items() if table.get("entries")}
         self.sessions = sorted(
             {
@@ -100,7 +106,8 @@ class EntryDrawer:
         for number in range(min(_MAX_ENTRIES - draw.randrange(_MAX_ENTRIES + 1), table.size or 1)):
             entry = p4r.TableEntry(table_id=table.preamble.id)
             for each in table.match_fields:
-                match = _match(draw, pool, each)
+                # Beyond the table's own mask nothing is drawn: BMv2 takes such entries, but cannot read them.
+                match = _match(draw, pool, each, self._masks.get((table.preamble.name, each.name), -1))
                 if match is not None:
                     entry.match.append(match)
             if (key := entry.SerializeToString(deterministic=True)) in seen:
@@ -175,11 +182,11 @@ def _argument(draw: random.Random, pool: Pool, width: int) -> int:
     return pool.draw(draw, width)
 
 
-def _match(draw: random.Random, pool: Pool, info: p4i.MatchField) -> p4r.FieldMatch | None:
+def _match(draw: random.Random, pool: Pool, info: p4i.MatchField, mask_of_table: int) -> p4r.FieldMatch | None:
     """A match of one field, None for "don't care"; its value goes into the pool."""
     width = info.bitwidth
     full = (1 << width) - 1
-    value = pool.draw(draw, width) & full
+    value = pool.draw(draw, width) & full & mask_of_table
     match = p4r.FieldMatch(field_id=info.id)
     if info.match_type == p4i.MatchField.EXACT:
         match.exact.value = encode(value, width)

@@ -225,6 +225,12 @@ void plait_switch_stats(struct plait_switch *sw, struct plait_switch_stats *stat
 /* Tables */
 int plait_control_entry_insert(struct plait_switch *sw, uint32_t table, const struct plait_match_spec *match,
                                const struct plait_target *target, uint64_t *handle, struct plait_error *error);
+/* The same without structs, which take a binding longer to fill than this takes to insert. */
+int plait_control_entry_insert_flat(struct plait_switch *sw, uint32_t table, const uint8_t *key, uint32_t key_length,
+                                    const uint8_t *mask, uint32_t mask_length, const uint8_t *high,
+                                    uint32_t high_length, int32_t prefix_length, int32_t priority,
+                                    uint32_t target_kind, uint32_t target_index, const uint8_t *params,
+                                    uint32_t params_length, uint64_t *handle, struct plait_error *error);
 int plait_control_entry_modify(struct plait_switch *sw, uint32_t table, uint64_t handle,
                                const struct plait_target *target, struct plait_error *error);
 int plait_control_entry_delete(struct plait_switch *sw, uint32_t table, uint64_t handle, struct plait_error *error);

@@ -56,6 +56,18 @@ int plait_control_entry_insert(struct plait_switch *sw, uint32_t index, const st
     return end(sw, result);
 }
 
+int plait_control_entry_insert_flat(struct plait_switch *sw, uint32_t table, const uint8_t *key, uint32_t key_length,
+                                    const uint8_t *mask, uint32_t mask_length, const uint8_t *high,
+                                    uint32_t high_length, int32_t prefix_length, int32_t priority,
+                                    uint32_t target_kind, uint32_t target_index, const uint8_t *params,
+                                    uint32_t params_length, uint64_t *handle, struct plait_error *error)
+{
+    struct plait_match_spec match = {key,         key_length,    mask,    mask_length, high,
+                                     high_length, prefix_length, priority};
+    struct plait_target target = {target_kind, target_index, params, params_length};
+    return plait_control_entry_insert(sw, table, &match, &target, handle, error);
+}
+
 int plait_control_entry_modify(struct plait_switch *sw, uint32_t index, uint64_t handle,
                                const struct plait_target *target, struct plait_error *error)
 {

@@ -5,30 +5,20 @@ whole bytes. What P4Runtime calls "don't care" is an omitted field.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from finsy.proto import p4i, p4r
 
 from fastswitch.server.codec import Bits
 from fastswitch.server.errors import invalid_argument
 
+FieldKey = tuple[bytes, bytes, bytes, int]
+"""One field of a key, padded: value, mask, upper bound of a range, prefix length of an LPM field. Named tuples take
+several times as long to make, and an entry needs one a field."""
 
-class FieldKey(NamedTuple):
-    """One field of a key, padded: `high` is the upper bound of a range, `prefix_len` that of an LPM field."""
-
-    value: bytes
-    mask: bytes
-    high: bytes
-    prefix_len: int = 0
-
-
-class Key(NamedTuple):
-    """A whole key in the engine's form. Unused roles are None, so that equal entries have equal keys."""
-
-    value: bytes
-    mask: bytes | None = None
-    prefix_len: int | None = None
-    high: bytes | None = None
+Key = tuple[bytes, bytes | None, int | None, bytes | None]
+"""A whole key in the engine's form: value, mask, prefix length, upper bound. Unused roles are None, so that equal
+entries have equal keys."""
 
 
 class MatchField:
@@ -55,9 +45,9 @@ class MatchField:
         raise NotImplementedError
 
     def _check_kind(self, match: p4r.FieldMatch) -> None:
-        kind = match.WhichOneof("field_match_type")
-        if kind != self.kind:
-            invalid_argument(f"{self.what} is {self.kind}, but the request gives {kind or 'nothing'}")
+        if not match.HasField(self.kind):  # type: ignore[arg-type]
+            given = match.WhichOneof("field_match_type")
+            invalid_argument(f"{self.what} is {self.kind}, but the request gives {given or 'nothing'}")
 
     def _value(self, holder: p4r.FieldMatch.Exact | p4r.FieldMatch.LPM | p4r.FieldMatch.Ternary) -> bytes:
         value = holder.value
@@ -76,11 +66,11 @@ class ExactField(MatchField):
         """See MatchField."""
         self._check_kind(match)
         value = self._value(match.exact)
-        return FieldKey(value, self.ones, value)
+        return value, self.ones, value, 0
 
     def decode(self, key: FieldKey) -> p4r.FieldMatch | None:
         """See MatchField."""
-        exact = p4r.FieldMatch.Exact(value=self.bits.from_padded(key.value))
+        exact = p4r.FieldMatch.Exact(value=self.bits.from_padded(key[0]))
         return p4r.FieldMatch(field_id=self.id, exact=exact)
 
 
@@ -91,19 +81,20 @@ class OptionalField(MatchField):
 
     def __init__(self, info: p4i.MatchField, bits: Bits) -> None:
         super().__init__(info, bits)
-        self.dont_care = FieldKey(self.zeros, self.zeros, self.ones)
+        self.dont_care = self.zeros, self.zeros, self.ones, 0
 
     def encode(self, match: p4r.FieldMatch) -> FieldKey:
         """See MatchField."""
         self._check_kind(match)
         value = self._value(match.optional)  # type: ignore[arg-type]
-        return FieldKey(value, self.ones, value)
+        return value, self.ones, value, 0
 
     def decode(self, key: FieldKey) -> p4r.FieldMatch | None:
         """See MatchField."""
-        if not any(key.mask):
+        value, mask, _, _ = key
+        if not any(mask):
             return None
-        optional = p4r.FieldMatch.Optional(value=self.bits.from_padded(key.value))
+        optional = p4r.FieldMatch.Optional(value=self.bits.from_padded(value))
         return p4r.FieldMatch(field_id=self.id, optional=optional)
 
 
@@ -114,7 +105,7 @@ class LpmField(MatchField):
 
     def __init__(self, info: p4i.MatchField, bits: Bits) -> None:
         super().__init__(info, bits)
-        self.dont_care = FieldKey(self.zeros, self.zeros, self.ones, 0)
+        self.dont_care = self.zeros, self.zeros, self.ones, 0
         width = bits.width
         self._masks = [bits.encode_int(-1 << (width - length)) for length in range(width + 1)]
         self._rests = [(1 << (width - length)) - 1 for length in range(width + 1)]
@@ -133,13 +124,14 @@ class LpmField(MatchField):
         if rest:
             invalid_argument(f"{self.what}: bits past the prefix of {length} are set (0x{rest:x})")
         mask = self._masks[length]
-        return FieldKey(value, mask, value, length)
+        return value, mask, value, length
 
     def decode(self, key: FieldKey) -> p4r.FieldMatch | None:
         """See MatchField."""
-        if key.prefix_len == 0:
+        value, _, _, length = key
+        if length == 0:
             return None
-        lpm = p4r.FieldMatch.LPM(value=self.bits.from_padded(key.value), prefix_len=key.prefix_len)
+        lpm = p4r.FieldMatch.LPM(value=self.bits.from_padded(value), prefix_len=length)
         return p4r.FieldMatch(field_id=self.id, lpm=lpm)
 
 
@@ -150,7 +142,7 @@ class TernaryField(MatchField):
 
     def __init__(self, info: p4i.MatchField, bits: Bits) -> None:
         super().__init__(info, bits)
-        self.dont_care = FieldKey(self.zeros, self.zeros, self.ones)
+        self.dont_care = self.zeros, self.zeros, self.ones, 0
         self._mask_what = self.what + " (mask)"
 
     def encode(self, match: p4r.FieldMatch) -> FieldKey:
@@ -169,14 +161,15 @@ class TernaryField(MatchField):
         outside = int.from_bytes(value, "big") & ~mask_number
         if outside:
             invalid_argument(f"{self.what}: bits of the value outside the mask are set (0x{outside:x})")
-        return FieldKey(value, mask, value)
+        return value, mask, value, 0
 
     def decode(self, key: FieldKey) -> p4r.FieldMatch | None:
         """See MatchField."""
-        if not any(key.mask):
+        value, mask, _, _ = key
+        if not any(mask):
             return None
         bits = self.bits
-        ternary = p4r.FieldMatch.Ternary(value=bits.from_padded(key.value), mask=bits.from_padded(key.mask))
+        ternary = p4r.FieldMatch.Ternary(value=bits.from_padded(value), mask=bits.from_padded(mask))
         return p4r.FieldMatch(field_id=self.id, ternary=ternary)
 
 
@@ -187,7 +180,7 @@ class RangeField(MatchField):
 
     def __init__(self, info: p4i.MatchField, bits: Bits) -> None:
         super().__init__(info, bits)
-        self.dont_care = FieldKey(self.zeros, self.ones, self.ones)
+        self.dont_care = self.zeros, self.ones, self.ones, 0
         self._low_what, self._high_what = self.what + " (low)", self.what + " (high)"
 
     def encode(self, match: p4r.FieldMatch) -> FieldKey:
@@ -202,14 +195,15 @@ class RangeField(MatchField):
             invalid_argument(f"{self.what}: low 0x{low.hex()} is above high 0x{high.hex()}")
         if low == self.zeros and high == self.ones:
             invalid_argument(f"{self.what}: the full range matches everything; omit the field instead")
-        return FieldKey(low, self.ones, high)
+        return low, self.ones, high, 0
 
     def decode(self, key: FieldKey) -> p4r.FieldMatch | None:
         """See MatchField."""
-        if key.value == self.zeros and key.high == self.ones:
+        low, _, high, _ = key
+        if low == self.zeros and high == self.ones:
             return None
         bits = self.bits
-        bounds = p4r.FieldMatch.Range(low=bits.from_padded(key.value), high=bits.from_padded(key.high))
+        bounds = p4r.FieldMatch.Range(low=bits.from_padded(low), high=bits.from_padded(high))
         return p4r.FieldMatch(field_id=self.id, range=bounds)
 
 
@@ -230,27 +224,34 @@ def match_field(info: p4i.MatchField, bits: Bits) -> MatchField:
     return field_class(info, bits)
 
 
-def assembler(kinds: Sequence[str]) -> Callable[[list[FieldKey]], Key]:
-    """How fields of these kinds, in the engine's order, become one key: the kinds decide which roles it has."""
+def _assembler(kinds: Sequence[str], order: Sequence[int]) -> Callable[[list[FieldKey]], Key]:
+    """How a table's fields become one key. The kinds decide which roles it has; `order` is the engine's."""
     join = b"".join
     if "range" in kinds:
-        return lambda parts: Key(
-            join([p.value for p in parts]), join([p.mask for p in parts]), None, join([p.high for p in parts])
+        return lambda f: (
+            join([f[i][0] for i in order]),
+            join([f[i][1] for i in order]),
+            None,
+            join([f[i][2] for i in order]),
         )
     if "ternary" in kinds or "optional" in kinds:
-        return lambda parts: Key(join([p.value for p in parts]), join([p.mask for p in parts]))
+        return lambda f: (join([f[i][0] for i in order]), join([f[i][1] for i in order]), None, None)
     if "lpm" in kinds:
-        if len(kinds) == 1:
-            return lambda parts: Key(parts[0].value, None, parts[0].prefix_len)
         at = list(kinds).index("lpm")
-        return lambda parts: Key(join([p.value for p in parts]), None, parts[at].prefix_len)
-    return lambda parts: Key(join([p.value for p in parts]))
+        return lambda f: (join([f[i][0] for i in order]), None, f[at][3], None)
+    if len(order) == 1:
+        return lambda f: (f[0][0], None, None, None)
+    return lambda f: (join([f[i][0] for i in order]), None, None, None)
 
 
 class KeyCodec:
-    """All fields of a table's key, in P4Info's order; the engine's order may differ (`order`)."""
+    """All fields of a table's key, in P4Info's order; the engine's order may differ (`order`).
 
-    def __init__(self, table: str, fields: list[MatchField], order: list[int]) -> None:
+    `mask` is what the table cuts packets' keys with, in the engine's form and order (`hdr.eth.dst & mask` in the
+    program). It cuts the values of entries as well, as in BMv2: what differs outside it only is the same entry.
+    """
+
+    def __init__(self, table: str, fields: list[MatchField], order: list[int], mask: bytes | None = None) -> None:
         self.table = table
         self.fields = fields
         self._index = {field.id: i for i, field in enumerate(fields)}
@@ -258,28 +259,33 @@ class KeyCodec:
         kinds = {field.kind for field in fields}
         self.needs_priority = bool(kinds & {"ternary", "range", "optional"})
         self._defaults: list[FieldKey | None] = [field.dont_care for field in fields]
-        self.assemble = assembler([fields[i].kind for i in order])
+        self._mandatory = sum(1 << i for i, field in enumerate(fields) if field.dont_care is None)
+        self._assemble = _assembler([field.kind for field in fields], order)
+        self._mask = None if mask is None else int.from_bytes(mask, "big")
 
     def encode(self, matches: Iterable[p4r.FieldMatch]) -> Key:
         """The engine's key of a `match` list; INVALID_ARGUMENT with the field's name if a rule is broken."""
-        found = self._defaults.copy()
+        found: list[Any] = self._defaults.copy()
         seen = 0
         for match in matches:
             index = self._index.get(match.field_id)
             if index is None:
                 ids = ", ".join(f"{field.id} ({field.name})" for field in self.fields)
                 invalid_argument(f"table '{self.table}' has no match field {match.field_id}; it has {ids or 'none'}")
+            field = self.fields[index]
             if seen >> index & 1:
-                invalid_argument(f"{self.fields[index].what} of table '{self.table}' is given twice")
+                invalid_argument(f"{field.what} of table '{self.table}' is given twice")
             seen |= 1 << index
-            found[index] = self.fields[index].encode(match)
-        parts: list[FieldKey] = []
-        for index in self._order:
-            part = found[index]
-            if part is None:
-                invalid_argument(f"{self.fields[index].what} of table '{self.table}' is exact and must be given")
-            parts.append(part)
-        return self.assemble(parts)
+            found[index] = field.encode(match)
+        if self._mandatory & ~seen:
+            missing = next(self.fields[i] for i in self._order if self._mandatory & ~seen & 1 << i)
+            invalid_argument(f"{missing.what} of table '{self.table}' is exact and must be given")
+        key = self._assemble(found)
+        if self._mask is None:
+            return key
+        value, mask, prefix_len, high = key
+        number = int.from_bytes(value, "big") & self._mask
+        return number.to_bytes(len(value), "big"), mask, prefix_len, high
 
     def decode(self, parts: list[FieldKey]) -> list[p4r.FieldMatch]:
         """The `match` list of engine fields given in the engine's order."""

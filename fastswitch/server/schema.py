@@ -84,12 +84,11 @@ class Action:
 
     def encode(self, action: p4r.Action) -> bytes:
         """The engine's argument bytes; the message's values become canonical."""
-        given = action.params
-        params = self.params
-        if len(given) != len(params):
+        given = list(action.params)
+        if len(given) != len(self.params):
             self._complain(action)
         parts: list[bytes] = []
-        for value, param in zip(given, params, strict=True):
+        for value, param in zip(given, self.params, strict=True):
             if value.param_id != param.id:
                 return self._encode_any_order(action)
             parts.append(self._value(value, param))
@@ -386,7 +385,7 @@ class Schema:
         return Table(
             id=info.preamble.id,
             name=name,
-            key=KeyCodec(name, fields, order),
+            key=KeyCodec(name, fields, order, _key_mask(code)),
             actions=uses,
             size=info.size,
             is_const=info.is_const_table,
@@ -473,6 +472,14 @@ class Schema:
                 return self._leaf(new_type.original_type, what, width)
             return "bitstring", self._translated(new_type.translated_type, width, what)
         unimplemented(f"{what}: values of type {kind} are not supported over P4Runtime")
+
+
+def _key_mask(table: model.Table | None) -> bytes | None:
+    """What the JSON cuts the table's keys with, in the engine's form; None if it cuts nothing. Ranges are not cut."""
+    if table is None or all(key.mask is None or key.match == "range" for key in table.keys):
+        return None
+    masks = (-1 if key.mask is None or key.match == "range" else key.mask for key in table.keys)
+    return b"".join(Bits(key.width).encode_int(mask) for key, mask in zip(table.keys, masks, strict=True))
 
 
 def _width(width: int, what: str) -> int:

@@ -29,26 +29,28 @@ _DIRECT = ("counter_data", "meter_config", "meter_counter_data")
 
 
 class Entry:
-    """One entry: the canonical message, the engine's handle, and what it refers to."""
+    """One entry: the canonical message, serialized; the engine's handle; and what the entry refers to."""
 
-    __slots__ = (
-        "handle",
-        "inserted_ns",
-        "is_const",
-        "message",
-        "meter",
-        "reference",
-        "reported_ns",
-    )
+    __slots__ = ("data", "handle", "inserted_ns", "is_const", "meter", "reference", "reported_ns", "ttl_ns")
 
     def __init__(self, message: p4r.TableEntry, handle: int, reference: Reference | None) -> None:
-        self.message = message
+        self.keep(message)
         self.handle = handle
         self.reference = reference
         self.meter: p4r.MeterConfig | None = None
         self.is_const = False
         self.inserted_ns = 0  # fabric's clock; kept for tables with idle timeout
         self.reported_ns = 0  # when an idle timeout was last reported
+
+    def keep(self, message: p4r.TableEntry) -> None:
+        """Make this the entry's message. Its bytes are made faster, and are smaller, than a copy of it."""
+        self.data = message.SerializeToString()
+        self.ttl_ns = message.idle_timeout_ns
+
+    @property
+    def message(self) -> p4r.TableEntry:
+        """The message, the caller's own."""
+        return p4r.TableEntry.FromString(self.data)
 
 
 class TableState:
@@ -96,7 +98,7 @@ class TableState:
             if reference is not None and self._profile is not None:
                 self._profile.release(reference)
             raise
-        entry = Entry(_stored(request, direct), handle, reference)
+        entry = Entry(_without_direct(request) if direct else request, handle, reference)
         if schema.idle_timeout:
             entry.inserted_ns = entry.reported_ns = int(self._engine.fabric.now_ns)
         self.entries[key] = entry
@@ -119,7 +121,7 @@ class TableState:
                 self._engine.entry_modify(self._index, entry.handle, target)
             self._release(entry)
             entry.reference = reference
-            entry.message = _stored(request, direct)
+            entry.keep(_without_direct(request) if direct else request)
         else:
             self._check_extras(request)
         self._write_direct(entry, request, inserted=False)
@@ -200,8 +202,7 @@ class TableState:
 
     def keep_default(self) -> Callable[[], None]:
         """What puts the default action back as it is now."""
-        message, meter = p4r.TableEntry(), self.default.meter
-        message.CopyFrom(self.default.message)
+        message, meter = self.default.message, self.default.meter
 
         def put_back() -> None:
             self.default = self._new_default()
@@ -230,8 +231,7 @@ class TableState:
                 )
         elif priority != 0:
             invalid_argument(f"table '{schema.name}' takes no priority, but {priority} was given")
-        value, mask, prefix_len, high = schema.key.encode(request.match)
-        return value, mask, prefix_len, high, priority
+        return *schema.key.encode(request.match), priority
 
     def _find(self, key: EntryKey) -> Entry:
         entry = self.entries.get(key)
@@ -332,7 +332,7 @@ class TableState:
         params = use.action.encode(call)
         if self._index >= 0:
             self._engine.default_set(self._index, ("action", use.index, params))
-        self.default.message = _stored(request, direct)
+        self.default.keep(_without_direct(request) if direct else request)
         self._write_direct(self.default, request, inserted=False)
 
     def _reset_engine_default(self) -> None:
@@ -376,12 +376,11 @@ class TableState:
         schema = self.schema
         priority = request.priority
         if request.match:
-            value, mask, prefix_len, high = schema.key.encode(request.match)
+            wanted = schema.key.encode(request.match)
             if priority or not schema.key.needs_priority:
-                entry = self.entries.get((value, mask, prefix_len, high, priority))
+                entry = self.entries.get((*wanted, priority))
                 chosen = [entry] if entry is not None else []
             else:
-                wanted = (value, mask, prefix_len, high)
                 chosen = [entry for key, entry in self.entries.items() if key[:4] == wanted]
         else:
             chosen = list(self.entries.values())
@@ -399,21 +398,14 @@ class TableState:
 
     def _complete(self, entry: Entry, request: p4r.TableEntry) -> p4r.TableEntry:
         """The entry's message, with what the request asks for beyond it."""
-        wants_counter = self.schema.direct_counter and request.HasField("counter_data")
-        wants_meter = entry.meter is not None and request.HasField("meter_config")
-        wants_colors = self._direct_meter is not None and request.HasField("meter_counter_data")
-        wants_idle = self.schema.idle_timeout and request.HasField("time_since_last_hit")
-        if not (wants_counter or wants_meter or wants_colors or wants_idle):
-            return entry.message
-        message = p4r.TableEntry()
-        message.CopyFrom(entry.message)
-        if wants_counter:
+        message = entry.message
+        if self.schema.direct_counter and request.HasField("counter_data"):
             message.counter_data.CopyFrom(self.counter(entry))
-        if wants_meter and entry.meter is not None:
+        if entry.meter is not None and request.HasField("meter_config"):
             message.meter_config.CopyFrom(entry.meter)
-        if wants_colors:
+        if self._direct_meter is not None and request.HasField("meter_counter_data"):
             message.meter_counter_data.CopyFrom(color_data(self.colors(entry)))
-        if wants_idle:
+        if self.schema.idle_timeout and request.HasField("time_since_last_hit"):
             message.time_since_last_hit.elapsed_ns = self.idle_ns(entry)
         return message
 
@@ -435,7 +427,7 @@ class TableState:
         found = []
         now = int(self._engine.fabric.now_ns)
         for entry in self.entries.values():
-            ttl = entry.message.idle_timeout_ns
+            ttl = entry.ttl_ns
             if ttl and now - entry.reported_ns >= ttl and self.idle_ns(entry) >= ttl:
                 entry.reported_ns = now
                 found.append(entry.message)
@@ -448,13 +440,12 @@ class TableState:
         return max(0, int(self._engine.fabric.now_ns) - self.idle_since(entry))
 
 
-def _stored(request: p4r.TableEntry, direct: bool) -> p4r.TableEntry:
-    """A copy without what is not part of the entry itself, which there is if `direct`."""
+def _without_direct(request: p4r.TableEntry) -> p4r.TableEntry:
+    """A copy without what belongs to direct resources."""
     message = p4r.TableEntry()
     message.CopyFrom(request)
-    if direct:
-        for name in _DIRECT:
-            message.ClearField(name)  # type: ignore[arg-type]
+    for name in _DIRECT:
+        message.ClearField(name)  # type: ignore[arg-type]
     return message
 
 
@@ -490,7 +481,7 @@ def _split_key(
     masks = _split(mask, sizes) if mask is not None else [b"\xff" * size for size in sizes]
     highs = _split(high, sizes) if high is not None else values
     return [
-        FieldKey(v, m, h, _prefix_of(m) if prefix_len is None else prefix_len)
+        (v, m, h, _prefix_of(m) if prefix_len is None else prefix_len)
         for v, m, h in zip(values, masks, highs, strict=True)
     ]
 

@@ -57,8 +57,7 @@ def _table(state: PipelineState, update: p4r.Update) -> Undo:
     if request.is_default_action:
         return table.keep_default()
     entry = table.find(request)
-    previous = p4r.TableEntry()
-    previous.CopyFrom(entry.message)
+    previous = entry.message
     previous.is_const = False
     if entry.meter is not None:
         previous.meter_config.CopyFrom(entry.meter)
