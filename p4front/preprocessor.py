@@ -6,6 +6,7 @@ column in the file unless a macro was expanded earlier on that line.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -191,7 +192,7 @@ class Preprocessor:
         folders = [folder, *self.include_dirs] if close == '"' else self.include_dirs
         for candidate in folders:
             path = candidate / target
-            if not path.is_file():
+            if not os.path.isfile(path):  # also False for names that no file can have
                 continue
             shown = f"{STANDARD_PREFIX}{target}" if candidate == STANDARD_INCLUDE_DIR else str(path)
             self._file(path, shown, depth + 1, at)

@@ -101,6 +101,7 @@ def test_any_directives(text: str) -> None:
         "control c(inout bit<8> x) { apply { c.apply(x); } }",
         "#define A A A A\nA\n#define B(x) x x x B(x)\nB(B(B(1)))",
         "#if " + "(" * 5000,
+        "#include <" + "x" * 5000 + ">",
         "\0\x01\x02",
     ],
 )
