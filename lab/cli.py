@@ -183,7 +183,7 @@ def compile(context: typer.Context) -> None:  # noqa: A001 - the verb users type
     """
     from p4front.__main__ import main as compiler
 
-    raise typer.Exit(compiler(context.args))
+    raise typer.Exit(compiler(context.args, prog="plait compile"))
 
 
 @app.command(
@@ -269,26 +269,31 @@ def clean() -> None:
 
 
 def main() -> None:
+    try:
+        app()
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        talk(str(error) if hasattr(error, "diagnostics") else f"plait: {error}")
+        sys.exit(code)
+
+
+def _exit_code(error: Exception) -> int | None:
+    """None for what is no user's mistake. Classes are looked for only now: their modules are slow to import."""
     from controller.errors import ControllerError
     from fastswitch.control import ControlError
     from mininet_topos.topology import TopologyError
     from p4front import CompileError
     from rdma.verbs import VerbsError
 
-    try:
-        app()
-    except PlaitError as error:
-        talk(f"plait: {error}")
-        sys.exit(error.exit_code)
-    except CompileError as error:
-        talk(str(error))
-        sys.exit(1)
-    except (TopologyError, ControllerError) as error:
-        talk(f"plait: {error}")
-        sys.exit(UsageError.exit_code)
-    except (ControlError, VerbsError) as error:
-        talk(f"plait: {error}")
-        sys.exit(PlaitError.exit_code)
+    if isinstance(error, PlaitError | CompileError):
+        return error.exit_code
+    if isinstance(error, TopologyError | ControllerError):
+        return UsageError.exit_code
+    if isinstance(error, ControlError | VerbsError):
+        return PlaitError.exit_code
+    return None
 
 
 if __name__ == "__main__":

@@ -5,16 +5,18 @@ Quantities are written as people write them: `100M` bits per second, `64KB`, `50
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from fastswitch.control import Client
 from lab.errors import MissingFeatureError, UsageError
 from lab.running import running_lab
 from lab.units import format_bytes, format_rate, parse_depth, parse_packet_rate, parse_rate, parse_size
+
+if TYPE_CHECKING:
+    from fastswitch.control import Client
 
 app = typer.Typer(no_args_is_help=True, help="Show, limit and pause queues; share a switch's buffer; flow control.")
 
@@ -31,7 +33,9 @@ _NO_DEPTH = (1 << 63) - 1
 _DROPS = ("drops_packets", "drops_bytes", "drops_shared", "drops_headroom")
 
 
-def _client(switch: str, path: Path | None) -> Client:
+def _client(switch: str, path: Path | None) -> "Client":
+    from fastswitch.control import Client
+
     if path is not None:
         return Client(path)
     lab = running_lab()

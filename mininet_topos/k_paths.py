@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import igraph
-
 from mininet_topos.topology import Link, Neighbor, Topology
 
 
@@ -35,6 +33,8 @@ def k_shortest_paths(topology: Topology, k: int) -> Iterator[tuple[str, str, lis
 
     Pairs without any path are left out. Cost: about 1 ms a pair on 80 switches of degree 5 with k = 8.
     """
+    import igraph  # late: it brings matplotlib with it, a second that every command would wait
+
     names = [switch.name for switch in topology.switches]
     number = {name: i for i, name in enumerate(names)}
     links = [link for link in topology.links if link.a in number and link.b in number]

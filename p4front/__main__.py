@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from p4front.diagnostics import CompileError, Diagnostic
+from p4front.diagnostics import CompileError, Diagnostic, FileError
 from p4front.driver import Compiled, compile_file
 from p4front.preprocessor import Preprocessor
 
@@ -20,8 +20,8 @@ EXIT_OK, EXIT_ERROR, EXIT_USAGE = 0, 1, 2
 _SUFFIXES = (".txtpb", ".txt", ".bin", ".json")
 
 
-def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="p4front", description="Compile P4-16 for v1model to P4Info and BMv2 JSON.")
+def _arguments(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=prog, description="Compile P4-16 for v1model to P4Info and BMv2 JSON.")
     files = "FILE[,FILE]"
     parser.add_argument("program", type=Path, help="the P4 program")
     parser.add_argument("--version", action="version", version=f"p4front {_version()}")
@@ -50,9 +50,9 @@ def _version() -> str:
         return "(not installed)"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "p4front") -> int:
     """Run the command and give its exit code; errors and warnings go to stderr."""
-    options = _arguments().parse_args(_glued(sys.argv[1:] if argv is None else argv))
+    options = _arguments(prog).parse_args(_glued(sys.argv[1:] if argv is None else argv))
     try:
         infos, entries = _outputs(options.p4runtime_files), _outputs(options.p4runtime_entries_files)
         if options.E:
@@ -70,10 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             options.o.write_text(compiled.json_text, encoding="utf-8")
     except CompileError as error:
         print(error, file=sys.stderr)
-        return EXIT_ERROR
+        return error.exit_code
     except OSError as error:
         print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-        return EXIT_ERROR
+        return EXIT_USAGE
     return EXIT_OK
 
 
@@ -99,7 +99,7 @@ def _outputs(names: str | None) -> list[Path]:
     paths = [Path(name) for name in (names or "").split(",") if name]
     for path in paths:
         if path.suffix not in _SUFFIXES:
-            raise CompileError([Diagnostic("error", f"{path}: the suffix must be one of {', '.join(_SUFFIXES)}")])
+            raise FileError([Diagnostic("error", f"{path}: the suffix must be one of {', '.join(_SUFFIXES)}")])
     return paths
 
 

@@ -95,6 +95,12 @@ class CompileError(Exception):
         super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
 
 
+class FileError(CompileError):
+    """A file that was named to the compiler cannot be used."""
+
+    exit_code = 2
+
+
 class Abort(Exception):
     """Unwinds to the nearest point of recovery; the error itself is already in the `Diagnostics`."""
 

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from p4front.diagnostics import CompileError, Diagnostic, Location, SourceText
+from p4front.diagnostics import CompileError, Diagnostic, FileError, Location, SourceText
 from p4front.preprocessor_if import IfExpressionError, evaluate_condition
 
 STANDARD_INCLUDE_DIR = Path(__file__).parent / "include"
 STANDARD_PREFIX = "p4include/"  # of the names by which messages show its files
 MAX_INCLUDE_DEPTH = 64
+_OTHER_ARCHITECTURES = ("psa.p4", "bmv2/psa.p4", "dpdk/psa.p4", "pna.p4", "dpdk/pna.p4", "tna.p4", "t2na.p4")
 MAX_EXPANSION = 1 << 20
 
 _PIECE = re.compile(r'[A-Za-z_]\w*|"(?:[^"\\\n]|\\.)*"|\d\w*|##|#|\s+|.', re.DOTALL)
@@ -80,6 +81,8 @@ class Preprocessor:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise self._error(f"cannot read {shown}: {error.strerror or error}", includer) from None
+        if "\0" in text:
+            raise self._error(f"cannot read {shown}: not a text file", includer)
         self._text(text, shown, path.parent, depth)
 
     def _text(self, text: str, shown: str, folder: Path, depth: int) -> None:
@@ -197,7 +200,8 @@ class Preprocessor:
             shown = f"{STANDARD_PREFIX}{target}" if candidate == STANDARD_INCLUDE_DIR else str(path)
             self._file(path, shown, depth + 1, at)
             return
-        raise self._error(f"{target}: no such file or directory", at)
+        known = "; the architecture is v1model, others are not supported" if target in _OTHER_ARCHITECTURES else ""
+        raise self._error(f"{target}: no such file or directory{known}", at)
 
     # macro expansion
 
@@ -279,7 +283,8 @@ class Preprocessor:
                 line = lines[at.line - 1]
                 lead = line[: at.column - 1]
                 excerpt = (line, lead + "^" * max(1, len(line.rstrip()) - len(lead)))
-        return CompileError([Diagnostic("error", message, at, excerpt)])
+        kind = FileError if at is None else CompileError
+        return kind([Diagnostic("error", message, at, excerpt)])
 
 
 def _pieces(text: str) -> list[str]:

@@ -47,7 +47,7 @@ def test_writes_the_entries(tmp_path: Path) -> None:
 def test_an_unknown_suffix_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "x.p4"
     program.write_text(program_text())
-    assert main(["--p4runtime-files", "x.pb", str(program)]) == 1
+    assert main(["--p4runtime-files", "x.pb", str(program)]) == 2
     assert "x.pb: the suffix must be one of .txtpb, .txt, .bin, .json" in capsys.readouterr().err
 
 
@@ -94,9 +94,11 @@ def test_errors_go_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_missing_file_and_an_unwritable_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "none.p4")]) == 1
+    assert main([str(tmp_path / "none.p4")]) == 2
     assert "cannot read" in capsys.readouterr().err
-    assert main([str(P4SRC / "ecmp.p4"), "-o", str(tmp_path / "no" / "out.json")]) == 1
+    assert main([sys.executable, "-o", str(tmp_path / "out.json")]) == 2
+    assert capsys.readouterr().err == f"error: cannot read {sys.executable}: not a text file\n"
+    assert main([str(P4SRC / "ecmp.p4"), "-o", str(tmp_path / "no" / "out.json")]) == 2
     assert "cannot write" in capsys.readouterr().err
 
 
