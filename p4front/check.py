@@ -197,7 +197,8 @@ class Checker(GenericChecker):
             action = self.lookup(name.name, name.absolute)
             ref = next((ref for ref in table.actions if ref.name.decl is action and action is not None), None)
         if ref is None or not isinstance(name, ast.Name):
-            raise self.fail("this is not an action of the table", expr.span)
+            shown = f"'{name.name}'" if isinstance(name, ast.Name) else "this"
+            raise self.fail(f"{shown} is not an action of the table", expr.span)
         if ast.has_annotation(ref.annotations, forbidden):
             raise self.fail(f"{ref.name.name} is @{forbidden} in this table", expr.span)
         action = ref.name.decl

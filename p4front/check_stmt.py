@@ -81,6 +81,7 @@ class StatementChecker(CallChecker):
         self.scopes.append({})
         variable = stmt.variable
         self._stmt_VarDecl(variable)
+        self.written.add(variable)
         to = variable.type
         if isinstance(stmt.source, ast.Range):
             if not isinstance(t.representation(to), t.BitType):

@@ -57,7 +57,7 @@ def test_syntax_errors_recover(errors_of: Callable[[str], str]) -> None:
         ({"locals": "table t { key = { hdr.ip.dst: lpn; } actions = { } }"}, "lpn is not a match_kind"),
         ({"locals": "table t { actions = { nope; } }"}, "nope: declaration not found"),
         ({"locals": "action a(bit<8> x) { x = 1; }"}, "x is a parameter without direction and cannot be changed"),
-        ({"locals": "action a() { } table t { actions = { a; } default_action = b(); }"}, "not an action of the table"),
+        ({"locals": "action a() { } table t { actions = { a; } default_action = b(); }"}, "b' is not an action of the"),
         ({"locals": "counter(8) c;"}, "counter: no argument for 'type'"),
         ({"locals": "register<bit<8>>(8) r;", "ingress": "r.reed(meta.mark, 0);"}, "did you mean 'read'?"),
         ({"parser": "state start { transition nowhere; }"}, "there is no state 'nowhere'"),
@@ -164,6 +164,7 @@ def test_unused_declarations(compile_parts, parts: dict[str, str], names: list[s
         ("bit<8> x; if (hdr.ip.ttl == 1) { x = 1; } hdr.ip.ttl = x;", []),
         ("bit<8> x; x[3:0] = 1; hdr.ip.ttl = x;", []),
         ("metadata_t m; hdr.ip.ttl = m.mark;", ["m"]),
+        ("for (bit<8> i in 0 .. 3) { hdr.ip.ttl = hdr.ip.ttl + i; }", []),
         ("eth_t e; if (e.isValid()) { hdr.ip.ttl = 1; }", []),
     ],
 )
