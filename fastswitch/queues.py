@@ -107,7 +107,7 @@ class QueueVerbs:
 
     def _switch(self, name: str) -> engine.Switch:
         if not isinstance(name, str) or name not in self._switches:
-            raise ControlError(f"no switch is named {name!r}")
+            raise ControlError(f"no switch is named {name!r}; known are {', '.join(self._switches)}")
         return self._switches[name]
 
 

@@ -108,13 +108,24 @@ static void *array_of(const char *kind, const struct plait_array_desc *desc, uin
     return cells;
 }
 
-static uint64_t *bound_cells(struct plait_switch *sw, const char *name)
+/* What a register in the namespace `plait` is called there, NULL for others. A register that a control declares has the
+ * control's name before: ingress.plait.port_up. */
+static const char *live_name(const char *name)
 {
-    if (strcmp(name, "plait.queue_bytes") == 0)
+    static const char space[] = ".plait.";
+    const char *found = strncmp(name, space + 1, sizeof space - 2) == 0 ? name + sizeof space - 2 : NULL;
+    for (const char *at = name; (at = strstr(at, space)); at++)
+        found = at + sizeof space - 1;
+    return found;
+}
+
+static uint64_t *bound_cells(struct plait_switch *sw, const char *live)
+{
+    if (strcmp(live, "queue_bytes") == 0)
         return sw->live_bytes;
-    if (strcmp(name, "plait.queue_packets") == 0)
+    if (strcmp(live, "queue_packets") == 0)
         return sw->live_packets;
-    if (strcmp(name, "plait.port_up") == 0)
+    if (strcmp(live, "port_up") == 0)
         return sw->live_up;
     return NULL;
 }
@@ -125,10 +136,17 @@ static int make_registers(struct plait_program *program, struct plait_error *err
     for (uint32_t i = 0; i < pipeline->n_registers; i++) {
         const struct plait_array_desc *desc = &pipeline->registers[i];
         struct plait_register *reg = &program->instance.registers[i];
-        uint64_t *bound = bound_cells(program->sw, desc->name);
-        if (bound) {
+        const char *live = live_name(desc->name);
+        if (live) {
+            uint64_t *bound = bound_cells(program->sw, live);
+            if (!bound)
+                return plait_fail(error, EINVAL,
+                                  "register %s: live state is plait.queue_bytes, plait.queue_packets or plait.port_up",
+                                  desc->name);
             if (desc->width > 64 || i >= 64)
-                return plait_fail(error, EINVAL, "register %s: a bound register has at most 64 bits", desc->name);
+                return plait_fail(error, EINVAL,
+                                  "register %s: live state is for the first 64 registers, of 64 bits at most",
+                                  desc->name);
             program->bound_registers |= 1ull << i;
             uint32_t size = desc->size < PLAIT_PORTS ? desc->size : PLAIT_PORTS;
             *reg = (struct plait_register){(uint8_t *)bound, size, sizeof *bound};

@@ -160,3 +160,36 @@ def test_digests_logs_and_truncation(folder: Path) -> None:
         assert one.send(frame) == [(3, frame[:15].hex())]
         assert [each.fields for each in one.events if isinstance(each, engine.Digest)] == [bytes([3, 0x0A, 0xBC])]
         assert [each.text for each in one.events if isinstance(each, engine.Log)] == ["v is 3"]
+
+
+def _with_register(name: str) -> dict[str, Any]:
+    """Sends packets back by the port they came from, with cell 2 of the register in them."""
+    read = call("register_read", field("h", "v"), {"type": "register_array", "value": name}, const(2))
+    body = [read, assign(field("standard_metadata", "egress_spec"), field("standard_metadata", "ingress_port"))]
+    registers = [{"name": name, "id": 0, "bitwidth": 32, "size": 4}]
+    return one_action({"h": [["v", 32]]}, body, register_arrays=registers)
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("plait.queue_packets", 3),
+        ("ingress.plait.queue_packets", 3),
+        ("main.lb.plait.queue_bytes", 60),
+        ("complait.queue_packets", 0),
+        ("plait_queue_packets", 0),
+    ],
+)
+def test_live_registers_are_known_by_the_end_of_their_names(name: str, seen: int, folder: Path) -> None:
+    with OneSwitch(_with_register(name), folder) as one:
+        one.switch.hold_queue(2, hold=True)
+        for _ in range(3):
+            assert one.send(bytes(20), port=2) == []
+        assert one.send(bytes(20), port=1) == [(1, (seen.to_bytes(4, "big") + bytes(16)).hex())]
+
+
+@pytest.mark.parametrize("name", ["plait.queue_depth", "ingress.plait.queue"])
+def test_live_state_that_does_not_exist_is_refused(name: str, folder: Path) -> None:
+    expected_text = f"register {name}: live state is plait.queue_bytes, plait.queue_packets or plait.port_up"
+    with pytest.raises(ValueError, match=expected_text):
+        OneSwitch(_with_register(name), folder)

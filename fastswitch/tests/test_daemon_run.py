@@ -249,7 +249,7 @@ def test_the_control_socket_is_private_and_answers(fabric, tmp_path):
         (b'{"verb": "link_set", "link": "s1:1", "rate_bps": "fast"}', "link_set: rate_bps must be a number"),
         (b'{"verb": "link_set", "link": "s1:1", "rate_bps": 1e400}', "link_set: "),
         (b'{"verb": "link_set", "link": "s1:1", "up": 1}', "link_set: up must be true or false"),
-        (b'{"verb": "queue_set", "switch": "s9", "port": 1}', "queue_set: no switch is named 's9'"),
+        (b'{"verb": "queue_set", "switch": "s9", "port": 1}', "queue_set: no switch is named 's9'; known are s1, s2"),
         (b'{"verb": "queue_set", "switch": "s1", "port": -1}', "queue_set: port must be a whole number"),
         (b'{"verb": "queue_set", "switch": {}, "port": 1}', "queue_set: no switch is named {}"),
         (b'{"verb": "queue_set", "switch": "s1", "port": 500}', "port 500 of switch s1: there is none"),
