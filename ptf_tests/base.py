@@ -1,10 +1,7 @@
 """What the PTF tests of all programs share: a switch with a program loaded, and table verbs as people write them."""
 
 import asyncio
-import subprocess
-import time
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from typing import Any
 
 import finsy as fy
@@ -58,27 +55,6 @@ class SwitchTest(BaseTest):
             return int.from_bytes(entity.register_entry.data.bitstring, "big")
 
         return _loop.run(read())
-
-    @contextmanager
-    def dead_port(self, port: int) -> Iterator[None]:
-        """A port without carrier; BMv2, which tells its programs nothing of links, is told by its controller."""
-        if ptf.testutils.test_param_get("target") == "bmv2":
-            self.set_default("port_liveness", f"set_dead_ports(mask={1 << port})")
-            yield
-            self.set_default("port_liveness", "set_dead_ports(mask=0)")
-            return
-        self.dataplane.port_remove(0, port)  # whose reader does not outlive its interface
-        self._set_carrier(port, "down")
-        yield
-        self._set_carrier(port, "up")
-        self.dataplane.port_add(f"ptf{port}", 0, port)
-
-    def _set_carrier(self, port: int, state: str) -> None:
-        """Returns when the switch has seen it."""
-        subprocess.run(["ip", "link", "set", f"ptf{port}", state], check=True)
-        end = time.monotonic() + 5
-        while self.register("plait.port_up", port) != (state == "up"):
-            assert time.monotonic() < end, f"the switch does not see that port {port} is {state}"
 
     def set_default(self, table: str, action: str) -> None:
         _loop.run(tables.table_set(self.target, table, [], action))

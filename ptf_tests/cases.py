@@ -4,10 +4,13 @@ Ports 1 to 4; 10.0.1.0/24 lies behind port 2. A program's class says how its rou
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ptf.testutils import send_packet, verify_no_other_packets
+from ptf.testutils import send_packet, test_param_get, verify_no_other_packets
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Packet, Raw
@@ -58,6 +61,29 @@ class ProgramTest(SwitchTest):
         assert received is not None, f"lost: {packet.summary()}"
         assert received == forwarded(packet, port), f"by port {port}: {received.hex()}"
         return int(port)
+
+    @contextmanager
+    def dead_port(self, port: int) -> Iterator[None]:
+        """A port without carrier; BMv2, which tells its programs nothing of links, is told by its controller."""
+        if test_param_get("target") == "bmv2":
+            self.set_default("port_liveness", f"set_dead_ports(mask={1 << port})")
+            yield
+            self.set_default("port_liveness", "set_dead_ports(mask=0)")
+            return
+        self.dataplane.port_remove(0, port)  # whose reader ends all readers if its interface goes down
+        for _ in range(2):  # the first may come from a wait that still includes the port, the second cannot
+            self.expect(write("10.0.1.7"), 2)
+        self._set_carrier(port, "down")
+        yield
+        self._set_carrier(port, "up")
+        self.dataplane.port_add(f"ptf{port}", 0, port)
+
+    def _set_carrier(self, port: int, state: str) -> None:
+        """Returns when the switch has seen it."""
+        subprocess.run(["ip", "link", "set", f"ptf{port}", state], check=True)
+        end = time.monotonic() + 5
+        while self.register("plait.port_up", port) != (state == "up"):
+            assert time.monotonic() < end, f"the switch does not see that port {port} is {state}"
 
     def refused(self, code: str, verb: Callable[..., None], *arguments: object) -> None:
         """The switch itself must refuse, with this P4Runtime code."""
