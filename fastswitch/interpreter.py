@@ -19,7 +19,13 @@ from fastswitch.interpreter_actions import Actions
 from fastswitch.interpreter_hash import csum16
 from fastswitch.interpreter_values import Entry, Json, Packet, ParserError
 
-__all__ = ["Entry", "Interpreter", "Packet", "ParserError"]
+__all__ = ["EndlessError", "Entry", "Interpreter", "Packet", "ParserError"]
+
+MAX_TURNS = 12_000  # a parser that takes a byte a state through the longest frame stays below
+
+
+class EndlessError(Exception):
+    """A loop that may have no end.  BMv2 goes on, generated code stops somewhere: there is nothing to compare."""
 
 
 class Interpreter(Actions):
@@ -45,8 +51,12 @@ class Interpreter(Actions):
             states = {each["name"]: each for each in parser["parse_states"]}
             following = parser["init_state"]
             try:
+                visited = 0
                 while following is not None:
                     following = self._parser_state(packet, states[following])
+                    visited += 1
+                    if visited > MAX_TURNS:
+                        raise EndlessError(f"the parser visits more than {MAX_TURNS} states")
             except ParserError as error:
                 code = error.args[0]
         packet.parser_error = code
@@ -280,10 +290,13 @@ class Interpreter(Actions):
 
     def _call(self, packet: Packet, action: int, params: list[int]) -> None:
         body = self.actions[action]["primitives"]
-        index = 0
+        index = jumps = 0
         while index < len(body):
             jump = self.primitive(packet, body[index]["op"], body[index].get("parameters", []), params)
             index = index + 1 if jump is None else jump
+            jumps += jump is not None
+            if jumps > MAX_TURNS:
+                raise EndlessError(f"action {self.actions[action]['name']} jumps more than {MAX_TURNS} times")
 
     # -- checksums, deparser
 

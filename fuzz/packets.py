@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import mmap
 import os
@@ -11,7 +12,7 @@ from typing import Any
 
 import p4front
 from fastswitch.codegen import ProgramError
-from fastswitch.interpreter import Interpreter
+from fastswitch.interpreter import EndlessError, Interpreter
 from fuzz.frames import Frames
 from fuzz.pipelines import RECORD_BYTES, agree, compiled, populate, run_frames, same_state
 from fuzz.target import Target
@@ -71,12 +72,14 @@ def exercise(
         populate(rng, code, reference, 12)
         frames = Frames(code.program)
         made = [frames.make(rng) for _ in range(max(compared, 24))]
-        for number, frame in enumerate(made[:compared]):
-            target.save("frame.bin", frame)
-            agree(code, reference, frame, {"ingress_port": rng.randrange(512), "enq_qdepth": rng.randrange(1 << 19)})
-            if number == compared // 2:
-                same_state(code, reference)
-        same_state(code, reference)
+        with contextlib.suppress(EndlessError):
+            for number, frame in enumerate(made[:compared]):
+                target.save("frame.bin", frame)
+                standard = {"ingress_port": rng.randrange(512), "enq_qdepth": rng.randrange(1 << 19)}
+                agree(code, reference, frame, standard)
+                if number == compared // 2:
+                    same_state(code, reference)
+            same_state(code, reference)
         with _record(target) as record:
             run_frames(code, rng, made, mutations, record)
     return compared + mutations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fastswitch.interpreter import Interpreter
+from fastswitch.interpreter import EndlessError, Interpreter
 from fastswitch.interpreter_hash import HASHES
-from fastswitch.tests.codegen_programs import assign, const, field, one_action, op
+from fastswitch.tests.codegen_programs import assign, call, const, field, one_action, op, program, state
 
 CHECK = b"123456789"  # the input of the CRC catalogue's check values
 
@@ -52,3 +52,13 @@ def test_a_packet_by_hand() -> None:
     switch.run("ingress", packet)
     switch.run("egress", packet)
     assert switch.deparse(packet).hex() == "1fff77"
+
+
+def test_loops_without_end_are_named() -> None:
+    reference = Interpreter(one_action({"h": [["v", 8]]}, [call("_jump", const(0))]))
+    packet = reference.parse(b"\0")
+    with pytest.raises(EndlessError, match="action run jumps"):
+        reference.run("ingress", packet)
+    reference = Interpreter(program({"h": [["v", 8]]}, states=[state("start", [], default="start")]))
+    with pytest.raises(EndlessError, match="the parser visits"):
+        reference.parse(b"\0")
