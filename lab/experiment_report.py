@@ -82,7 +82,7 @@ def _short(value: float) -> str:
 
 
 def finding(runs: Sequence[RunRecord]) -> str:
-    """Per workload, the best load balancer by mean slowdown, and the mean of those that reorder against the others."""
+    """Per workload, the best load balancer by mean slowdown, and all of them, by whether they reorder."""
     sentences = []
     for workload in dict.fromkeys(run.workload for run in runs):
         means: dict[str, float] = {}
@@ -92,17 +92,16 @@ def finding(runs: Sequence[RunRecord]) -> str:
             means[balancer] = fmean(run.slowdown_mean for run in group)
             late[balancer] = fmean(run.out_of_order_share for run in group)
         best = min(means, key=lambda name: means[name])
-        sentence = f"{workload}: {best} has the least mean slowdown ({means[best]:.2f})"
-        reordering = [name for name in means if late[name] >= _REORDERS]
-        ordered = [name for name in means if late[name] < _REORDERS]
-        if reordering and ordered:
-            sentence += (
-                f"; the {len(reordering)} that reorder {100 * _REORDERS:.0f} % of packets or more have "
-                f"{fmean(means[name] for name in reordering):.2f} on average, the {len(ordered)} others "
-                f"{fmean(means[name] for name in ordered):.2f}"
-            )
-        sentences.append(sentence + ".")
-    return " ".join(sentences)
+        parts = [f"{workload}: {best} has the least mean slowdown"]
+        for title, belongs in (
+            (f"out of order {100 * _REORDERS:.0f} % of packets or more", lambda share: share >= _REORDERS),
+            ("less", lambda share: share < _REORDERS),
+        ):
+            members = sorted((name for name in means if belongs(late[name])), key=lambda name: means[name])
+            if members:
+                parts.append(f"{title}: " + ", ".join(f"{name} {means[name]:.2f}" for name in members))
+        sentences.append("; ".join(parts) + ".")
+    return "\n".join(sentences)
 
 
 _REORDERS = 0.01
@@ -203,7 +202,7 @@ def _write(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
     write_report(
         folder / "report.html",
         title=f"Plait: {experiment.name}",
-        verdict=Mark(finding(outcome.runs), machine.good),
+        verdict=Mark(finding(outcome.runs).replace("\n", " "), True),
         sections=sections,
         configuration=configuration,
         files={

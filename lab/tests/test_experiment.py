@@ -240,11 +240,14 @@ def test_rows_show_the_spread_over_seeds_by_workload() -> None:
 
 def test_the_finding_says_who_reorders() -> None:
     spray = dataclasses.replace(RUN, balancer="spray", slowdown_mean=6.0, out_of_order_share=0.2)
-    assert finding([RUN, spray]) == (
-        "w: ecmp has the least mean slowdown (2.00); the 1 that reorder 1 % of packets or more have 6.00 on average, "
-        "the 1 others 2.00."
+    worse = dataclasses.replace(RUN, balancer="ksp", slowdown_mean=2.5, out_of_order_share=0.005)
+    assert finding([worse, RUN, spray]) == (
+        "w: ecmp has the least mean slowdown; out of order 1 % of packets or more: spray 6.00; "
+        "less: ecmp 2.00, ksp 2.50."
     )
-    assert finding([RUN]) == "w: ecmp has the least mean slowdown (2.00)."
+    assert finding([RUN, dataclasses.replace(RUN, workload="v")]) == (
+        "w: ecmp has the least mean slowdown; less: ecmp 2.00.\nv: ecmp has the least mean slowdown; less: ecmp 2.00."
+    )
 
 
 def test_a_busy_machine_is_told() -> None:
