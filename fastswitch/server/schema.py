@@ -341,7 +341,12 @@ class Schema:
         self.value_sets: Ids[ValueSet] = Ids("value set", self.names)
         for value_set in p4info.value_sets:
             pre = value_set.preamble
-            fields = [match_field(info, self._bits(info, info.bitwidth)) for info in value_set.match]
+            given = [info.bitwidth for info in value_set.match]
+            used = next((v.key_widths for v in program.value_sets if v.name == pre.name), None)
+            if used is not None and len(used) != len(given):
+                invalid_argument(f"value set '{pre.name}' has {len(given)} fields, in the JSON {len(used)}")
+            sizes = zip(value_set.match, used or given, strict=True)
+            fields = [match_field(info, self._bits(info, width)) for info, width in sizes]
             key = KeyCodec(pre.name, fields, list(range(len(fields))))
             self.value_sets[pre.id] = ValueSet(pre.id, pre.name, key, value_set.size)
         self.digests: Ids[Digest] = Ids("digest", self.names)

@@ -20,7 +20,9 @@ class ValueSetState:
     def __init__(self, schema: ValueSet, engine: EngineSwitch, code: model.Program) -> None:
         self.schema = schema
         self._engine = engine
-        self._table = next((len(code.tables) + v.index for v in code.value_sets if v.name == schema.name), None)
+        # One that no state uses has no key in the engine, and nobody who could miss its members.
+        used = [v.index for v in code.value_sets if v.name == schema.name and v.key_widths is not None]
+        self._table = len(code.tables) + used[0] if used else None
         self._member_action = len(code.actions)
         self._handles: dict[bytes, int] = {}
         self._message = p4r.ValueSetEntry(value_set_id=schema.id)

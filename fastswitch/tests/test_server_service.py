@@ -13,6 +13,7 @@ from fastswitch.server.device import Device
 from fastswitch.server.program import ProgramStore, device_json
 from fastswitch.tests.server_kit import (
     EVERYTHING,
+    MODIFY,
     config,
     connected,
     delete,
@@ -28,6 +29,7 @@ from fastswitch.tests.server_kit import (
     names,
     optional,
     serving,
+    update,
 )
 
 Set = p4r.SetForwardingPipelineConfigRequest
@@ -217,6 +219,23 @@ async def test_copies_of_an_action_have_the_same_parameters():
         bad.p4_device_config = json.dumps(document).encode()
         with failing(grpc.StatusCode.INVALID_ARGUMENT, "the JSON's action 'ingress.forward' has other parameters"):
             await client.set_config(bad)
+
+
+async def test_value_sets_are_as_wide_as_the_parser_compares():
+    async with serving(fake_device()) as address, connected(address) as client:
+        await client.arbitrate(1)
+        other = config()
+        other.p4info.value_sets[0].match[0].bitwidth = 512  # which only the JSON decides
+        await client.set_config(other)
+        entry = p4r.ValueSetEntry(value_set_id=other.p4info.value_sets[0].preamble.id)
+        match = exact(b"\x01\x00\x00")
+        match.field_id = other.p4info.value_sets[0].match[0].id
+        entry.members.add(match=[match])
+        with failing(grpc.StatusCode.UNKNOWN, "value 0x010000 is out of range of 16 bits"):
+            await client.write(update(MODIFY, value_set_entry=entry))
+        other.p4info.value_sets[0].match.add(id=2, name="more", bitwidth=1, match_type=2)
+        with failing(grpc.StatusCode.INVALID_ARGUMENT, "value set 'parse.tunnels' has 2 fields, in the JSON 1"):
+            await client.set_config(other)
 
 
 async def test_p4info_cannot_claim_endless_memory():
