@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine.build import build as build_engine
 from fuzz.process import environment, resident_bytes
-from fuzz.target import BUILD, Fault
+from fuzz.target import Fault
 
 ROOT = Path(__file__).resolve().parents[1]
 CPU_PORT = 510
@@ -34,7 +34,7 @@ class Daemon:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "fastswitch.daemon", "--die-with-parent", *self._options(), *arguments],
                 cwd=ROOT,
-                env={**environment(sanitized=True), "XDG_CACHE_HOME": str(BUILD / "server-cache")},
+                env={**environment(sanitized=True), "XDG_CACHE_HOME": self._scratch.name},
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
