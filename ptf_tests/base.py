@@ -9,7 +9,8 @@ import ptf.testutils
 from ptf.base_tests import BaseTest
 
 from controller import counters, tables
-from controller.connection import reading
+from controller.connection import controlling, reading, write
+from controller.defaults import personal_election_id
 from controller.targets import Target
 
 # One loop for all tests: gRPC's threads outlive a loop that is closed after each call.
@@ -36,6 +37,17 @@ class SwitchTest(BaseTest):
     def add(self, table: str, match: list[str], action: str) -> None:
         _loop.run(tables.table_add(self.target, table, match, action))
         self._added.append((table, match))
+
+    def add_entry(self, table: str, match: str, entry: fy.P4TableEntry) -> None:
+        """An entry that has no text; `match` is its match as text."""
+
+        async def insert() -> None:
+            options = fy.SwitchOptions(initial_election_id=personal_election_id())
+            async with controlling(self.target, options) as switch:
+                await write(self.target, switch, [+entry])
+
+        _loop.run(insert())
+        self._added.append((table, [match]))
 
     def delete(self, table: str, match: list[str]) -> None:
         _loop.run(tables.table_del(self.target, table, match))

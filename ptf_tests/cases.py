@@ -70,13 +70,17 @@ class ProgramTest(SwitchTest):
             yield
             self.set_default("port_liveness", "set_dead_ports(mask=0)")
             return
-        self.dataplane.port_remove(0, port)  # whose reader ends all readers if its interface goes down
-        for _ in range(2):  # the first may come from a wait that still includes the port, the second cannot
-            self.expect(write("10.0.1.7"), 2)
+        self.stop_reading(port)
         self._set_carrier(port, "down")
         yield
         self._set_carrier(port, "up")
         self.dataplane.port_add(f"ptf{port}", 0, port)
+
+    def stop_reading(self, port: int) -> None:
+        """ptf's reader of all ports ends if the interface of one goes down."""
+        self.dataplane.port_remove(0, port)
+        for _ in range(2):  # the first may come from a wait that still includes the port, the second cannot
+            self.expect(write("10.0.1.7"), 2)
 
     def _set_carrier(self, port: int, state: str) -> None:
         """Returns when the switch has seen it."""

@@ -1,8 +1,15 @@
 """p4src/ecmp.p4: the exact packet that leaves, on every path through the program; spread, weights and failover."""
 
+import subprocess
+import time
 from collections import Counter
 from collections.abc import Sequence
+from ipaddress import IPv4Network
 
+import finsy as fy
+from ptf.testutils import send_packet
+
+from controller.routes import DESTINATION, FORWARD, ROUTES
 from ptf_tests import cases
 from ptf_tests.packets import NEXT, write
 
@@ -55,3 +62,37 @@ class SpreadsByWeight(Ecmp):
         shares = Counter(self.ports_of_flows(300))
         assert set(shares) == {2, 3}
         assert 195 <= shares[2] <= 255, shares
+
+
+class LeavesADeadMemberOut(Ecmp):
+    """A member whose watch port has lost its carrier gets no more flows, and gets them again with its carrier.
+
+    P4Runtime does not tell when the switch has seen it: rounds of 60 flows are sent until one loses nothing.
+    """
+
+    def runTest(self) -> None:
+        prefix = "10.0.2.0/24"
+        members = [((1, port), fy.Action(FORWARD, port=port)) for port in NEXT]
+        match = fy.Match({DESTINATION: (int(IPv4Network(prefix).network_address), 24)})
+        entry = fy.P4TableEntry(ROUTES, match=match, action=fy.IndirectAction(members))
+        self.add_entry(ROUTES, f"{DESTINATION}={prefix}", entry)
+        self._await({2, 3, 4})
+        self.stop_reading(3)
+        subprocess.run(["ip", "link", "set", "ptf3", "down"], check=True)
+        self._await({2, 4})
+        subprocess.run(["ip", "link", "set", "ptf3", "up"], check=True)
+        self.dataplane.port_add("ptf3", 0, 3)
+        self._await({2, 3, 4})
+
+    def _await(self, ports: set[int]) -> None:
+        end = time.monotonic() + 20
+        while (taken := self._taken()) != ports:
+            assert time.monotonic() < end, f"{taken} instead of {ports}"
+
+    def _taken(self) -> set[int | None]:
+        """Ports of 60 flows; None: one was lost."""
+        found = set()
+        for flow in range(60):
+            send_packet(self, 1, bytes(write("10.0.2.7", sport=51000 + flow, size=0)))
+            found.add(self.dataplane.poll(device_number=0, timeout=0.2)[1])
+        return found

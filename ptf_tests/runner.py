@@ -22,7 +22,15 @@ from controller.defaults import CPU_PORT
 from controller.targets import Target
 from lab.compiling import compile_program
 from lab.results import ROOT
-from mininet_topos.system import disable_ipv6, disable_offloads, end_children, ip_batch, isolated, start_child
+from mininet_topos.system import (
+    disable_ipv6,
+    disable_offloads,
+    end_children,
+    ip_batch,
+    isolated,
+    last_lines,
+    start_child,
+)
 
 PORTS = (1, 2, 3, 4)
 COMMANDS = {
@@ -34,6 +42,9 @@ _READY_S = 20.0
 
 
 def make_ports() -> None:
+    """In a namespace of this process's own (`isolated`)."""
+    # /sys shows the interfaces of the namespace in which it was mounted; BMv2 reads there which of its ports are up.
+    subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
     ends = [f"{side}{port}" for port in PORTS for side in ("sw", "ptf")]
     ip_batch(["link set lo up"] + [f"link add sw{port} type veth peer name ptf{port}" for port in PORTS])
     disable_ipv6(ends)  # or the kernel's own packets would be taken for the switch's
@@ -86,9 +97,11 @@ def _run(name: str, target: str) -> int:
             parameters = {"grpcaddr": TARGET.address, "device_id": TARGET.device_id, "target": target}
             command += ["--test-params", ";".join(f"{name}={str(value)!r}" for name, value in parameters.items())]
             # Its logs go to its working directory whatever it is told.
-            return subprocess.run(
-                command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
-            ).returncode
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+            if code and (said := last_lines(Path(folder, "switch.log"))):
+                print(f"the switch said:\n{said}", flush=True)
+            return code
 
 
 def main() -> int:
