@@ -19,6 +19,13 @@ MAX_DOCUMENT_BYTES = 64 << 20
 MAX_CELLS = 1 << 24
 MAX_ARRAY_BYTES = 256 << 20  # of all registers, counters and meters of one switch
 MAX_SUPPORTED_VERSION = (2, 24)
+LIVE_STATE = ("queue_bytes", "queue_packets", "port_up")  # what the engine binds registers of the name plait.X to
+
+
+def live_state(register: str) -> str | None:
+    """What a register in the namespace `plait` is called there; a control's registers have its name before."""
+    _, found, name = f".{register}".rpartition(".plait.")
+    return name if found else None
 
 
 def load_program(document: dict[str, Any] | bytes | str) -> Program:
@@ -92,7 +99,10 @@ class _Loader:
     def _load_arrays(self, root: Reader) -> None:
         total = 0
         for node in root.list_of("register_arrays"):
-            width = node["bitwidth"].integer(1, MAX_PARAM_BITS)
+            live = live_state(node["name"].text())
+            if live is not None and live not in LIVE_STATE:
+                raise node["name"].error(f"no live state named {live[:40]!r}: plait has {', '.join(LIVE_STATE)}")
+            width = node["bitwidth"].integer(1, MAX_PARAM_BITS if live is None else 64)
             total += self._add_array("register", self.program.registers, node, width, max(8, (width + 7) // 8))
         for node in root.list_of("counter_arrays"):
             total += self._add_array("counter", self.program.counters, node, 0, 16)

@@ -186,10 +186,3 @@ def test_live_registers_are_known_by_the_end_of_their_names(name: str, seen: int
         for _ in range(3):
             assert one.send(bytes(20), port=2) == []
         assert one.send(bytes(20), port=1) == [(1, (seen.to_bytes(4, "big") + bytes(16)).hex())]
-
-
-@pytest.mark.parametrize("name", ["plait.queue_depth", "ingress.plait.queue"])
-def test_live_state_that_does_not_exist_is_refused(name: str, folder: Path) -> None:
-    expected_text = f"register {name}: live state is plait.queue_bytes, plait.queue_packets or plait.port_up"
-    with pytest.raises(ValueError, match=expected_text):
-        OneSwitch(_with_register(name), folder)

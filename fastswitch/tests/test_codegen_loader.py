@@ -261,3 +261,14 @@ def test_an_id_of_two_objects_is_refused_by_name(path: Path) -> None:
     at.append(twin)
     with pytest.raises(ProgramError, match=rf"\.id: id {twin['id']} is taken by "):
         generate_c(document)
+
+
+@pytest.mark.parametrize("name", ["plait.queue_depth", "ingress.plait.queue_depth", "plait.plait.queue_depth"])
+def test_live_state_that_does_not_exist_is_refused(name: str) -> None:
+    document = everything()
+    document["register_arrays"].append({"name": name, "id": 900, "bitwidth": 32, "size": 4})
+    with pytest.raises(ProgramError, match="no live state named 'queue_depth': plait has queue_bytes, queue_packets, "):
+        generate_c(document)
+    document["register_arrays"][-1] |= {"name": name.replace("depth", "bytes"), "bitwidth": 65}
+    with pytest.raises(ProgramError, match=r"bitwidth: 65 is outside \[1, 64\]"):
+        generate_c(document)
