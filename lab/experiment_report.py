@@ -12,13 +12,17 @@ from lab import results, units
 from lab.emulation import PATH_MTU_BYTES
 from lab.experiment import Outcome, RunRecord
 from lab.experiment import run as run_experiment
-from lab.experiment_config import Experiment, Workload, read_experiment
+from lab.experiment_config import Balancer, Experiment, Workload, read_experiment
 from lab.experiment_plots import draw
 from lab.report import Column, Mark, Note, Picture, Section, Table, write_report
 from lab.workload import IDEAL_FCT
 
 # Above these, what was measured is the machine as much as the network.
 _BUSY_IDLE, _SLOW_ALONE = 0.1, 1.25
+# From this share of packets on, a load balancer counts as one that reorders.
+_REORDERS = 0.01
+# Fields of LabConfig that differ between an experiment's runs.
+_PER_RUN = ("program", "seed", "nic_memory_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +108,6 @@ def finding(runs: Sequence[RunRecord]) -> str:
     return "\n".join(sentences)
 
 
-_REORDERS = 0.01
-
-
 def headroom(runs: Sequence[RunRecord]) -> Mark:
     """How far the machine, and not the network, may have made the figures."""
     idle, alone = min(run.idle_share for run in runs), [run.alone_slowdown for run in runs]
@@ -142,6 +143,13 @@ def describe(workload: Workload) -> str:
     )
 
 
+def _describe_balancer(balancer: Balancer) -> str:
+    extra = [f"{name}={value}" for name, value in balancer.parameters.items()]
+    extra += [f"weights {':'.join(map(str, balancer.weights))}"] if balancer.weights else []
+    extra += ["packets say what remains"] if balancer.mark_remaining else []
+    return f"{balancer.name}: {balancer.program.name}" + (f" ({', '.join(extra)})" if extra else "")
+
+
 def run_and_report(path: Path, base: Path | None, talk: Callable[[str], None]) -> tuple[Experiment, Outcome, Path]:
     """The experiment from its file to a results folder; a user's mistake raises before anything is made."""
     experiment = read_experiment(path)
@@ -164,7 +172,7 @@ def run_and_report(path: Path, base: Path | None, talk: Callable[[str], None]) -
 def _write(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
     configuration: dict[str, Any] = {
         "experiment": experiment.name,
-        **{name: value for name, value in experiment.lab.describe().items() if name not in ("program", "seed")},
+        **{name: value for name, value in experiment.lab.describe().items() if name not in _PER_RUN},
         "seeds": list(experiment.seeds),
         "load balancers": [
             {**asdict(each), "program": str(each.program), "parameters": dict(each.parameters)}
@@ -204,7 +212,12 @@ def _write(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
         title=f"Plait: {experiment.name}",
         verdict=Mark(finding(outcome.runs).replace("\n", " "), True),
         sections=sections,
-        configuration=configuration,
+        configuration={
+            **configuration,
+            "seeds": ", ".join(map(str, experiment.seeds)),
+            "load balancers": "; ".join(map(_describe_balancer, experiment.balancers)),
+            "workloads": "; ".join(configuration["workloads"]),
+        },
         files={
             "runs.csv": "one row a load balancer, workload and seed; units in units.json",
             "flows.csv": "one row a flow",

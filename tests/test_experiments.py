@@ -89,6 +89,7 @@ def test_ecmp_keeps_the_order_and_spray_does_not(tmp_path: Path) -> None:
 
     page = (folder / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 5
+    assert "spray, in turn: spray.p4 (spray=round-robin)" in page
     assert "http://" not in page and "https://" not in page
     assert json.loads((folder / "config.json").read_text())["seeds"] == [1]
     assert (folder / "experiment.toml").read_text() == SMALL
