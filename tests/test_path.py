@@ -1,14 +1,20 @@
 """`plait path` on a running laboratory: five switches' copies of a packet that a host sends again and again."""
 
+import asyncio
 import json
+import signal
+import subprocess
 import sys
+import time
 
 from scapy.layers.inet import IP
 
+from controller.tables import table_dump
+from controller.targets import targets_of
 from lab.config import LabConfig
 from lab.emulation import Emulation
 from ptf_tests.packets import write
-from tests.conftest import needs_root, plait
+from tests.conftest import PLAIT, ROOT, needs_root, plait
 
 SENDER = """
 import socket, sys, time
@@ -46,8 +52,16 @@ def test_the_path_of_a_packet_through_a_fat_tree() -> None:
             assert (path["source"], path["destination"]) == ("h1", "h2")
             layers = [lab.topology.node(hop["switch"]).layer for hop in path["hops"]]
             assert layers == ["edge", "agg", "core", "agg", "edge"]
+        interrupted = subprocess.Popen([*PLAIT, "path", "h1", "h2", "--wait", "60s"], cwd=ROOT)
+        target = targets_of(lab.topology)[-1]
+        end = time.monotonic() + 20
+        while len(asyncio.run(table_dump(target, "trace"))) == 1:  # its default only
+            assert time.monotonic() < end
+        interrupted.send_signal(signal.SIGINT)
+        assert interrupted.wait(20) == 130
         assert (nothing.returncode, nothing.stderr) == (1, "plait: no chosen packet from h1 to h2 in 100ms.\n")
-        left = plait("table", "dump", "s1", "trace")
-        assert left.stdout.splitlines()[1:] == ["ingress.depart.trace.trace  default  NoAction()"]
+        for target in targets_of(lab.topology):
+            (left,) = asyncio.run(table_dump(target, "trace"))
+            assert (left.default, left.action) == (True, "NoAction()")
     ended = plait("path", "h1", "h2")
     assert (ended.returncode, "no laboratory is running" in ended.stderr) == (5, True)
