@@ -3,17 +3,19 @@
 import asyncio
 import dataclasses
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from controller import render
-from controller.parameters import PARAMETERS, PortCurve, Setting, change, curves, set_curves, settings
-from controller.ports import RedCurve
 from controller.targets import Target
 from lab import units
 from lab.errors import UsageError
 from lab.running import running_lab
+
+if TYPE_CHECKING:  # P4Runtime's libraries are slow to load: only what talks to switches does
+    from controller.parameters import PortCurve, Setting
+    from controller.ports import RedCurve
 
 lb = typer.Typer(no_args_is_help=True, help="Show and change the load balancer's parameters.")
 aqm = typer.Typer(no_args_is_help=True, help="Show and change where queues are marked.")
@@ -49,6 +51,8 @@ def show(switch: SwitchOption = None, as_json: JsonOption = False) -> None:
 
     Example: plait lb show
     """
+    from controller.parameters import settings
+
     found = asyncio.run(settings(_targets(switch)))
     if as_json:
         print(json.dumps([dataclasses.asdict(setting) for setting in found]))
@@ -58,7 +62,9 @@ def show(switch: SwitchOption = None, as_json: JsonOption = False) -> None:
         print(render.as_text(_grouped(found)))
 
 
-def _grouped(found: list[Setting]) -> list[Row]:
+def _grouped(found: "list[Setting]") -> list[Row]:
+    from controller.parameters import PARAMETERS
+
     switches: dict[tuple[str, str], list[str]] = {}
     for setting in found:
         switches.setdefault((setting.parameter, _text(setting.parameter, setting.value)), []).append(setting.switch)
@@ -70,6 +76,8 @@ def _grouped(found: list[Setting]) -> list[Row]:
 
 
 def _text(name: str, value: int | str | None) -> str:
+    from controller.parameters import PARAMETERS
+
     if value is None:
         return "(differs by port)"
     return {"us": f"{value}us", "bytes": f"{value}B"}.get(PARAMETERS[name].unit, str(value))
@@ -84,6 +92,8 @@ def set_parameters(
 
     Example: plait lb set d=3 m=1
     """
+    from controller.parameters import change
+
     wanted: dict[str, int | str] = {}
     for text in values:
         name, equals, value = text.partition("=")
@@ -94,6 +104,8 @@ def set_parameters(
 
 
 def _parsed(name: str, value: str) -> int | str:
+    from controller.parameters import PARAMETERS
+
     unit = PARAMETERS[name].unit if name in PARAMETERS else "choice"
     if unit == "us":
         return round(units.parse_time(value) / 1000)
@@ -113,6 +125,8 @@ def show_curves(switch: SwitchOption = None, as_json: JsonOption = False) -> Non
 
     Example: plait aqm show --switch s1
     """
+    from controller.parameters import curves
+
     found = asyncio.run(curves(_targets(switch)))
     rows: list[Any] = [_curve_row(each) for each in found]
     print(json.dumps([dataclasses.asdict(row) for row in rows]) if as_json else render.as_text(rows))
@@ -127,7 +141,7 @@ class CurveRow:
     pmax: float
 
 
-def _curve_row(each: PortCurve) -> CurveRow:
+def _curve_row(each: "PortCurve") -> CurveRow:
     return CurveRow(each.switch, each.port, each.curve.kmin_bytes, each.curve.kmax_bytes, each.curve.pmax)
 
 
@@ -143,6 +157,8 @@ def set_curve(
 
     Example: plait aqm set --switch s1 --port 3 --kmin 20KB --kmax 200KB --pmax 0.2
     """
+    from controller.parameters import set_curves
+
     given: dict[str, Any] = {}
     for field, size in (("kmin_bytes", kmin), ("kmax_bytes", kmax)):
         if size is not None:
@@ -152,7 +168,7 @@ def set_curve(
     if not given:
         raise UsageError("nothing to set: give --kmin, --kmax or --pmax.")
 
-    def changed(curve: RedCurve) -> RedCurve:
+    def changed(curve: "RedCurve") -> "RedCurve":
         return dataclasses.replace(curve, **given)
 
     count = asyncio.run(set_curves(_targets(switch), changed, port))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from controller import render, tables
+from controller import render
 from controller.targets import Target
 from lab.errors import UsageError
 from lab.running import running_lab
@@ -45,6 +45,8 @@ def list_tables(switch: Switch, as_json: JsonOption = False) -> None:
 
     Example: plait table list s1
     """
+    from controller import tables
+
     rows = _run(tables.table_list(_target(switch)))
     print(json.dumps(render.as_json(rows)) if as_json else render.as_text(rows))
 
@@ -55,6 +57,8 @@ def dump(switch: Switch, table: Annotated[str | None, typer.Argument()] = None, 
 
     Example: plait table dump s1 ipv4_lpm
     """
+    from controller import tables
+
     rows = _run(tables.table_dump(_target(switch), table))
     print(json.dumps(render.as_json(rows)) if as_json else render.as_text(rows))
 
@@ -65,6 +69,8 @@ def add(switch: Switch, table: TableName, match: Match = None, action: Action = 
 
     Example: plait table add s1 neighbor standard_metadata.egress_spec=9 -a NoAction
     """
+    from controller import tables
+
     _run(tables.table_add(_target(switch), table, match or [], action, priority))
 
 
@@ -76,6 +82,8 @@ def change(
 
     Example: plait table set s1 neighbor standard_metadata.egress_spec=9 -a 'set_macs(0x0a, 0x0b)'
     """
+    from controller import tables
+
     _run(tables.table_set(_target(switch), table, match or [], action, priority))
 
 
@@ -85,4 +93,6 @@ def delete(switch: Switch, table: TableName, match: Match = None, priority: Prio
 
     Example: plait table del s1 neighbor standard_metadata.egress_spec=9
     """
+    from controller import tables
+
     _run(tables.table_del(_target(switch), table, match or [], priority))
