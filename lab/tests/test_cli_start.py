@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 # Each takes a sizeable part of a second to import, and only some commands need it.
-SLOW = ("igraph", "matplotlib", "numpy", "scapy", "fastswitch.codegen", "engine")
+SLOW = ("finsy", "grpc", "igraph", "matplotlib", "numpy", "scapy", "fastswitch.codegen", "engine")
 
 
 def test_the_command_line_starts_without_slow_modules() -> None:

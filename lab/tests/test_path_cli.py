@@ -10,9 +10,9 @@ from scapy.layers.l2 import Ether
 from typer.testing import CliRunner
 
 from controller.tracing import Copy, Hop, PacketPath
-from lab import cli, path_cli
+from lab import cli, path_cli, path_trace
 from lab.errors import PlaitError, UsageError
-from lab.path_cli import Packet, find_host, sighting_of
+from lab.path_trace import Packet, find_host, sighting_of
 from lab.running import LabRecord, SwitchRecord
 from mininet_topos.tests.examples import dumbbell
 from wire.layers import BTH
@@ -55,7 +55,7 @@ def _lab(monkeypatch):
                 queue.put_nowait(copy)
             yield queue
 
-        monkeypatch.setattr(path_cli, "tracing", tracing)
+        monkeypatch.setattr(path_trace, "tracing", tracing)
         return selections
 
     record = LabRecord("l", 1, "plait", {"s1": SwitchRecord("127.0.0.1:1", 1)}, {})
@@ -109,4 +109,4 @@ def test_no_packet_at_all(lab):
 
 def test_whole_paths_come_first():
     whole, part = PacketPath(1, (FIRST, LAST), "h1", "h4"), PacketPath(2, (FIRST,), "h1", None)
-    assert sorted([part, whole], key=path_cli.complete, reverse=True) == [whole, part]
+    assert sorted([part, whole], key=path_trace.complete, reverse=True) == [whole, part]

@@ -1,5 +1,6 @@
-// Random early detection on the queue a packet finds on arrival, in bytes: certainly above Kmax, never up to Kmin, and with a probability that
-// grows from 0 to Pmax between them (Floyd and Jacobson, 1993, on the instantaneous queue, as DCQCN and MP-RDMA configure it).
+// Random early detection on the queue a packet finds on arrival, in bytes: certainly above Kmax, never up to Kmin, and
+// with a probability that grows from 0 to Pmax between them (Floyd and Jacobson, 1993, on the instantaneous queue, as
+// DCQCN and MP-RDMA configure it).
 // DCTCP's step (RFC 8257, section 3.1) is Kmin = Kmax.
 
 #ifndef PLAIT_RED_P4

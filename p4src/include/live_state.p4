@@ -1,8 +1,8 @@
 // How many bytes wait for each egress port, as ingress reads it.
 //
 // plait-switch binds the register by name to its traffic manager: what ingress reads is what the queue holds at that
-// moment. A switch that cannot (BMv2) runs the same program compiled with PLAIT_FEEDBACK: egress writes what each packet
-// left behind in its queue, so a value is as old as the last packet that left by that port.
+// moment. A switch that cannot (BMv2) runs the same program compiled with PLAIT_FEEDBACK: egress writes what each
+// packet left behind in its queue, so a value is as old as the last packet that left by that port.
 
 #ifndef PLAIT_LIVE_STATE_P4
 #define PLAIT_LIVE_STATE_P4

@@ -1,7 +1,7 @@
 // Which ports are up: PORT_UP(up, port) sets `up` to 1 or 0.
 //
-// plait-switch binds the register by name to its links. Compiled with PLAIT_FEEDBACK, for a switch that cannot (BMv2), the
-// controller names the dead ports.
+// plait-switch binds the register by name to its links. Compiled with PLAIT_FEEDBACK, for a switch that cannot (BMv2),
+// the controller names the dead ports.
 
 #ifndef PLAIT_PORT_UP_P4
 #define PLAIT_PORT_UP_P4

@@ -12,7 +12,8 @@
 #include "port_up.p4"
 #endif
 
-control arrival(in headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata, out bool routable) {
+control arrival(in headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
+                out bool routable) {
     port_rx_counters() rx;
 #ifdef PLAIT_FEEDBACK
     dead_ports() dead;

@@ -5,8 +5,9 @@
 //     on the way     label --exact--> port
 //     last switch    no entry for the label: dst_addr --lpm--> the host's port
 //
-// A path's name is the lower half of the destination MAC, behind a prefix of its own (0a:50:4c, locally administered). MACs
-// are rewritten at every hop anyway and the ICRC does not cover them, so that naming a path costs no byte, and tcpdump shows it.
+// A path's name is the lower half of the destination MAC, behind a prefix of its own (0a:50:4c, locally administered).
+// MACs are rewritten at every hop anyway and the ICRC does not cover them, so that naming a path costs no byte, and
+// tcpdump shows it.
 
 #ifndef PLAIT_KSP_P4
 #define PLAIT_KSP_P4

@@ -1,8 +1,8 @@
 // Shortest remaining processing time: a packet's strict priority follows from how much of its message is left
 // (pFabric: Alizadeh et al., SIGCOMM 2013; eight queues instead of a sorted one).
 //
-// The NIC writes the remaining size into the DSCP, two steps an octave (remaining_class in headers.p4): like ECN it lies in a byte that
-// the ICRC does not cover. Which class gets which of the eight queues is the table's to say.
+// The NIC writes the remaining size into the DSCP, two steps an octave (REMAINING_CLASSES in codes.p4): like ECN it
+// lies in a byte that the ICRC does not cover. Which class gets which of the eight queues is the table's to say.
 
 #ifndef PLAIT_SRPT_P4
 #define PLAIT_SRPT_P4
