@@ -113,12 +113,12 @@ def test_the_controller_routes_around_a_failed_link(net, program):
     net.configLinkStatus(edge, aggregation, "down")
     left = net.topology.without(net.topology.links_between(edge, aggregation))
     report = asyncio.run(install(left, net.targets, program))
-    # One ECN threshold each at both ends is gone, all else that is written is groups with other members.
-    assert (report.inserted, report.deleted) == (0, 2) and 0 < report.modified < 100
+    # A neighbour and a marking curve at either end are gone, all else that is written is groups with other members.
+    assert (report.inserted, report.deleted) == (0, 4) and 0 < report.modified < 100
     assert net.pingAll(timeout="1") == 0
     net.configLinkStatus(edge, aggregation, "up")
     report = asyncio.run(install(net.topology, net.targets, program))
-    assert (report.inserted, report.deleted) == (2, 0)
+    assert (report.inserted, report.deleted) == (4, 0)
     assert net.pingAll(timeout="1") == 0
 
 
