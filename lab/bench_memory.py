@@ -19,6 +19,7 @@ from lab.compiling import CompiledProgram
 from mininet_topos.topology import Topology
 
 FRAME_BYTES = 1086  # 1,024 bytes of payload in a RoCEv2 WRITE
+_PRIORITY_QUEUES = 8  # as in a laboratory: srpt names them all
 _INTERVAL_NS = 100  # between two frames of a host
 
 
@@ -43,7 +44,8 @@ class MemoryFabric:
         self._fabric = engine.Fabric("virtual", seed=1)
         try:
             self._switches = {
-                node.name: self._fabric.add_switch(node.name, node.device_id or 0) for node in topology.switches
+                node.name: self._fabric.add_switch(node.name, node.device_id or 0, priority_queues=_PRIORITY_QUEUES)
+                for node in topology.switches
             }
             self._connect()
             asyncio.run(_load(self._switches, program, fabric_entries(topology, schema), schema))

@@ -7,6 +7,7 @@ from pathlib import Path
 from lab import units
 from lab.errors import UsageError
 from lab.results import ROOT
+from mininet_topos.fabric import PRIORITY_QUEUES
 from mininet_topos.fattree import fattree
 from mininet_topos.topology import Topology
 
@@ -35,7 +36,7 @@ class LabConfig:
     program: Path
     seed: int
     nic_memory_bytes: int
-    priority_queues: int = 1
+    priority_queues: int = PRIORITY_QUEUES
 
     @classmethod
     def from_options(

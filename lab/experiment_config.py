@@ -196,7 +196,7 @@ def _lab(table: _Table, program: Path) -> LabConfig:
         program=program,
         seed=0,
         nic_memory_bytes=1 << 20,
-        priority_queues=table.whole("priority_queues", 1, 8, 1),
+        priority_queues=table.whole("priority_queues", 1, 8, 8),
     )
 
 

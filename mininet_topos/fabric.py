@@ -39,6 +39,9 @@ Links = Literal["memory", "veth"]
 # BMv2's and most switches' usual depth; a fabric's queues are never shorter.
 MIN_QUEUE_PACKETS = 64
 
+# Of every port. A packet whose priority has no queue is dropped, as in BMv2, so all that a program can name are there.
+PRIORITY_QUEUES = 8
+
 # Queues hold this many bandwidth-delay products, so that ECN marks long before anything is dropped.
 _QUEUE_BDPS = 4
 
@@ -139,7 +142,7 @@ class PlaitSwitches(Switches):
         *,
         seed: int = 1,
         packet_bytes: int = 1500,
-        priority_queues: int = 1,
+        priority_queues: int = PRIORITY_QUEUES,
         command: Sequence[str] | None = None,
     ) -> None:
         super().__init__(wiring, targets, lab, run_dir)
@@ -226,9 +229,11 @@ class Bmv2Switches(Switches):
         lab: str,
         run_dir: Path,
         *,
+        priority_queues: int = PRIORITY_QUEUES,
         command: Sequence[str] | None = None,
     ) -> None:
         super().__init__(wiring, targets, lab, run_dir)
+        self.priority_queues = priority_queues
         self.command = command or ("simple_switch_grpc",)
 
     def arguments(self, index: int, known: Container[str]) -> list[str]:
@@ -245,6 +250,7 @@ class Bmv2Switches(Switches):
             *("--grpc-server-addr", target.address),
             *("--cpu-port", str(defaults.CPU_PORT)),
             *("--drop-port", str(defaults.DROP_PORT)),
+            *("--priority-queues", str(self.priority_queues)),
         ]
 
     def _services(self, index: int) -> tuple[tuple[str, str], ...]:

@@ -21,7 +21,7 @@ from mininet.net import Mininet
 
 from controller import defaults
 from controller.targets import Target, targets_of
-from mininet_topos.fabric import Bmv2Switches, Links, PlaitSwitches, Switches, Wiring
+from mininet_topos.fabric import PRIORITY_QUEUES, Bmv2Switches, Links, PlaitSwitches, Switches, Wiring
 from mininet_topos.nodes import LabHost, LabLink, LabSwitch
 from mininet_topos.system import (
     LAB_GROUP,
@@ -60,15 +60,15 @@ class LabNetwork(Mininet):
         run_dir: Path = defaults.RUN_DIR,
         mtu: int = DEFAULT_MTU,
         seed: int = 1,
-        priority_queues: int = 1,
+        priority_queues: int = PRIORITY_QUEUES,
         switch_command: Sequence[str] | None = None,
         start_timeout_s: float = 30.0,
     ) -> None:
         """Checks what can be checked without making anything; NetworkError says what is wrong.
 
         `links`: "memory" keeps links between switches inside the switch process, "veth" makes interfaces of them, where
-        tcpdump can look, and frames are serialised once more; BMv2 knows "veth" only. `priority_queues`: of each port,
-        of Plait's switches. `switch_command` replaces the switch's program. The run directory must exist.
+        tcpdump can look, and frames are serialised once more; BMv2 knows "veth" only. `priority_queues`: of each port.
+        `switch_command` replaces the switch's program. The run directory must exist.
         """
         if target == "bmv2" and links == "memory":
             raise NetworkError("BMv2 switches cannot share memory: links must be veth")
@@ -90,7 +90,7 @@ class LabNetwork(Mininet):
     ) -> Switches:
         where = (self.wiring, self.targets, self.lab, self.run_dir)
         if target == "bmv2":
-            return Bmv2Switches(*where, command=command)
+            return Bmv2Switches(*where, priority_queues=priority_queues, command=command)
         return PlaitSwitches(
             *where, seed=seed, packet_bytes=self.mtu, priority_queues=priority_queues, command=command
         )

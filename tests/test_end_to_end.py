@@ -142,3 +142,15 @@ def test_an_error_in_the_program_is_shown_as_p4c_would(tmp_path: Path) -> None:
     assert "^" in carets
     assert quoted[carets.index("^") :].startswith("routible")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", ["plait", "bmv2"])
+def test_a_program_that_names_every_queue_loses_nothing(tmp_path: Path, target: str) -> None:
+    """srpt gives acknowledgements the highest of eight priorities; without that queue they would be dropped."""
+    if target == "bmv2" and not (shutil.which("simple_switch_grpc") and shutil.which("p4c-bm2-ss")):
+        pytest.skip("simple_switch_grpc and p4c-bm2-ss not on PATH")
+    small = tmp_path / "small.bin"
+    small.write_bytes(bytes(range(256)) * 400)
+    program = str(ROOT / "p4src" / "srpt.p4")
+    report, _ = run_demo(tmp_path, "--file", str(small), "--k", "2", "--program", program, "--target", target)
+    assert report["ok"]

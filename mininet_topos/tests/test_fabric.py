@@ -20,7 +20,7 @@ def test_links_in_memory_are_links_and_hosts_are_interfaces(tmp_path):
         "name": "s2",
         "device_id": 2,
         "grpc_addr": "127.0.0.1:9560",
-        "priority_queues": 1,
+        "priority_queues": 8,
         "cpu_port": 510,
         "drop_port": 511,
     }
@@ -67,5 +67,6 @@ def test_bmv2_command_line(tmp_path):
         *("--thrift-port", "9091", "--notifications-addr", f"ipc://{tmp_path}/s2-notifications.ipc"),
         *("-i", "1@s2-eth1", "-i", "2@s2-eth2", "-i", "3@s2-eth3"),
         *("--", "--grpc-server-addr", "127.0.0.1:9560", "--cpu-port", "510", "--drop-port", "511"),
+        *("--priority-queues", "8"),
     ]
     assert switches.arguments(1, ())[4] == "-i"
