@@ -19,6 +19,7 @@ REMAINING, DSCP, SET_PRIORITY = "remaining_priority", "hdr.ipv4.dscp", "set_prio
 
 _UNSAID, _CLASSES = 0, 64
 _PRIORITIES = 8
+_MAX_BYTES = (1 << 32) - 1
 _NS_PER_US = 1000
 
 
@@ -65,7 +66,8 @@ def deflection_entries(topology: Topology, balancing: Balancing, packet_bytes: i
         action = fy.Action(SET_DETOURS, min_ttl=balancing.deflection_min_ttl, **detours)
         found[switch.name] = [_default(DEFLECTION_PORTS, action)]
         for hop in neighbors:
-            limit = max(least, round(balancing.deflection_bdps * paths.link_bdp_bytes(hop.link, rtt_ns)))
+            deep = round(balancing.deflection_bdps * paths.link_bdp_bytes(hop.link, rtt_ns))
+            limit = min(_MAX_BYTES, max(least, deep))
             found[switch.name].append(
                 fy.P4TableEntry(
                     DEFLECTION_LIMIT, match=fy.Match({EGRESS_SPEC: hop.port}), action=fy.Action(SET_LIMIT, bytes=limit)

@@ -59,14 +59,15 @@ class RedCurve:
 
     @classmethod
     def from_action(cls, kmin_bytes: int, kmax_bytes: int, slope_per_byte: int) -> RedCurve:
-        """The curve whose `action` this is; its pmax to the precision that the slope has."""
-        pmax = round(slope_per_byte * (kmax_bytes - kmin_bytes) / _SLOPE_ONE, 4)
-        return cls(kmin_bytes, kmax_bytes, pmax if 0 < pmax <= 1 else 1.0)
+        """The curve whose `action` this is; its pmax to four digits, and 1 for a step, which has none."""
+        width = kmax_bytes - kmin_bytes
+        pmax = float(f"{slope_per_byte * width / _SLOPE_ONE:.4g}") if width else 1.0
+        return cls(kmin_bytes, kmax_bytes, min(1.0, pmax))
 
     def action(self) -> fy.Action:
         """`slope_per_byte` is pmax / (kmax - kmin) in units of 2^-32, since P4 does not divide."""
         width = self.kmax_bytes - self.kmin_bytes
-        slope = min(_MAX_BYTES, round(self.pmax * _SLOPE_ONE / width)) if width else 0
+        slope = max(1, min(_MAX_BYTES, round(self.pmax * _SLOPE_ONE / width))) if width else 0
         return fy.Action(SET_RED, kmin_bytes=self.kmin_bytes, kmax_bytes=self.kmax_bytes, slope_per_byte=slope)
 
 

@@ -133,6 +133,14 @@ def test_random_spray_is_uniform() -> None:
         assert_fits(seen, dict.fromkeys(made.ports, 1 / 7))
 
 
+def test_a_set_of_any_number_has_its_turn() -> None:
+    """Registers are indexed by the lower 12 bits of a set's number: a larger one would be out of range."""
+    with rig("spray", 3) as made:
+        made.default("spray_policy", "round_robin")
+        made.route("10.0.2.7", list(made.ports), group=0xABC123)
+        assert [made.send(frame("10.0.2.7"))[0][0] for _ in range(6)] == [1, 2, 3, 1, 2, 3]
+
+
 def _three_stages(multipliers: tuple[int, int, int]) -> Counter[tuple[int, ...]]:
     """Ports that 1,500 flows take at three switches in a row, of 4 each."""
     taken: list[tuple[int, ...]] = [()] * 1500

@@ -146,6 +146,14 @@ def test_slower_ports_mark_earlier():
     assert curves["s13", 1] < curves["s13", 3]
 
 
+@pytest.mark.parametrize("pmax", [1e-5, 0.2, 0.25, 1.0])
+def test_a_curve_is_read_back_from_its_action(pmax):
+    read = RedCurve.from_action(**RedCurve(20_000, 200_000, pmax).action().args)
+    assert (read.kmin_bytes, read.kmax_bytes) == (20_000, 200_000)
+    assert abs(read.pmax - pmax) <= 180_000 / 2**32  # the slope's unit over the curve's width
+    assert RedCurve.from_action(**RedCurve(5, 5, pmax).action().args) == RedCurve(5, 5, 1.0)
+
+
 @pytest.mark.parametrize(
     ("curve", "text"),
     [

@@ -11,7 +11,7 @@
 #include "../include/queue_depth.p4"
 
 control drill(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    // Index + 1 of the best and second best by group; 0: none yet.
+    // Index + 1 of the best and second best by the lower bits of the group; 0: none yet.
     register<bit<8>>(4096) best;
     register<bit<8>>(4096) second_best;
     next_hop_routes() routes;
@@ -42,7 +42,7 @@ control drill(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
     }
 #define DRAW { random(index, 0, hops.count - 1); CONSIDER }
 #define RECALL(slot) { \
-        slot.read(index, (bit<32>)hops.group); \
+        slot.read(index, (bit<32>)hops.group[11:0]); \
         if (index != 0 && index <= hops.count) { index = index - 1; CONSIDER } \
     }
 
@@ -65,8 +65,8 @@ control drill(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
             if (samples > 3) DRAW
             if (memory > 0) RECALL(best)
             if (memory > 1) RECALL(second_best)
-            best.write((bit<32>)hops.group, first + 1);
-            second_best.write((bit<32>)hops.group, next + 1);
+            best.write((bit<32>)hops.group[11:0], first + 1);
+            second_best.write((bit<32>)hops.group[11:0], next + 1);
             choice.apply(meta, hops, first, standard_metadata.egress_spec);
         }
     }

@@ -10,9 +10,10 @@
 #include "../include/next_hop_routes.p4"
 
 control flowlet(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    // By flow hash. Flows that collide share a flowlet: they change port together, and more seldom.
+    // By flow hash and set of next hops. Flows that collide share a flowlet: they change port together, and more
+    // seldom.
     register<bit<48>>(65536) last_packet_us;
-    register<bit<32>>(65536) flowlet_choice;   // set of next hops (24 bits), index + 1 in it; 0: none yet
+    register<bit<8>>(65536) flowlet_index;   // index + 1; 0: none yet
     next_hop_routes() routes;
     flow_hash() per_flow;
     live_next_hop() choice;
@@ -33,20 +34,19 @@ control flowlet(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         flowlet_parameters.apply();
         if (hops.count != 0) {
             bit<48> last_us;
-            bit<32> chosen;
             bit<8> index;
             per_flow.apply(hdr, meta);
-            last_packet_us.read(last_us, (bit<32>)meta.flow_hash);
-            flowlet_choice.read(chosen, (bit<32>)meta.flow_hash);
-            index = chosen[7:0] - 1;
-            // A changed route is another set, or a set that ends before the index.
-            if (chosen[31:8] != hops.group || index >= hops.count
-                || standard_metadata.ingress_global_timestamp - last_us > gap_us) {
+            bit<32> slot = (bit<32>)(meta.flow_hash ^ hops.group[15:0]);
+            last_packet_us.read(last_us, slot);
+            flowlet_index.read(index, slot);
+            index = index - 1;
+            // 255, none yet, is beyond every set.
+            if (index >= hops.count || standard_metadata.ingress_global_timestamp - last_us > gap_us) {
                 random(index, 0, hops.count - 1);
             }
             choice.apply(meta, hops, index, standard_metadata.egress_spec);
-            last_packet_us.write((bit<32>)meta.flow_hash, standard_metadata.ingress_global_timestamp);
-            flowlet_choice.write((bit<32>)meta.flow_hash, hops.group ++ (index + 1));
+            last_packet_us.write(slot, standard_metadata.ingress_global_timestamp);
+            flowlet_index.write(slot, index + 1);
         }
     }
 }  // control flowlet

@@ -8,7 +8,7 @@
 #include "../include/next_hop_routes.p4"
 
 control spray(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    register<bit<8>>(4096) turns;   // by group: the index whose turn it is
+    register<bit<8>>(4096) turns;   // by the group's lower bits: whose turn it is
     next_hop_routes() routes;
     live_next_hop() choice;
     next_hops_t hops;
@@ -33,7 +33,7 @@ control spray(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
         if (hops.count != 0) {
             bit<8> index = 0;
             if (in_turn) {
-                turns.read(index, (bit<32>)hops.group);
+                turns.read(index, (bit<32>)hops.group[11:0]);
                 if (index >= hops.count) {
                     index = 0;
                 }
@@ -42,7 +42,7 @@ control spray(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
             }
             choice.apply(meta, hops, index, standard_metadata.egress_spec);
             if (in_turn) {
-                turns.write((bit<32>)hops.group, index + 1);
+                turns.write((bit<32>)hops.group[11:0], index + 1);
             }
         }
     }
