@@ -38,6 +38,7 @@ class Parameter:
     choices: Mapping[str, str] = dataclasses.field(default_factory=dict)  # what people say -> action
     low: int = 0
     high: int = (1 << 32) - 1
+    odd: bool = False
 
 
 _SPRAY = {"random": "at_random", "round-robin": "round_robin"}
@@ -53,7 +54,7 @@ PARAMETERS = {
         Parameter("gap", load_balancing.FLOWLET, "us", "pause that ends a flowlet", "us", high=(1 << 48) - 1),
         Parameter("deflect-above", load_balancing.DEFLECTION_LIMIT, "bytes", "DIBS: a deeper queue deflects", "bytes"),
         Parameter("min-ttl", load_balancing.DEFLECTION_PORTS, "number", "DIBS: no detour below", "min_ttl", high=255),
-        Parameter("seed", SEED, "number", "odd multiplier of the flow hash", "odd_multiplier", low=1),
+        Parameter("seed", SEED, "number", "odd multiplier of the flow hash", "odd_multiplier", low=1, odd=True),
     )
 }  # fmt: skip
 
@@ -135,6 +136,8 @@ def check(name: str, value: int | str) -> None:
             raise EntryTextError(f"{name}: {value!r}; it is one of {', '.join(parameter.choices)}")
     elif not isinstance(value, int) or not parameter.low <= value <= parameter.high:
         raise EntryTextError(f"{name}: {value}; {parameter.low} to {parameter.high} can be")
+    elif parameter.odd and value % 2 == 0:
+        raise EntryTextError(f"{name}: {value} is even; an even multiplier loses a bit of every hash")
 
 
 async def _change(target: Target, wanted: Mapping[str, int | str]) -> None:

@@ -234,6 +234,7 @@ async def test_parameters_are_shown_and_changed(target, programs, name):
         ({"gap": 5}, "s1: its program has no parameter 'gap'; it has d, m"),
         ({"D": 5}, "no parameter 'D'; there are spray, path, d, m, gap, deflect-above, min-ttl, seed"),
         ({"d": 5}, "d: 5; 1 to 4 can be"),
+        ({"seed": 4}, "seed: 4 is even; an even multiplier loses a bit of every hash"),
         ({"d": 3, "spray": "both"}, "spray: 'both'; it is one of random, round-robin"),
     ],
 )
