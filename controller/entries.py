@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from typing import Any
 
 import finsy as fy
 from finsy.proto import p4r
@@ -92,26 +93,27 @@ def action_text(action: p4r.TableAction, table: fy.p4schema.P4Table) -> str:
     """An action as people write it: `forward(port=3)`, `{forward(port=1)*2, forward(port=2)}`, `member(7)`."""
     match action.WhichOneof("type"):
         case "action":
-            return _call_text(action.action, table)
+            return call_text(action.action, table.actions)
         case "action_profile_member_id":
             return f"member({action.action_profile_member_id})"
         case "action_profile_group_id":
             return f"group({action.action_profile_group_id})"
         case "action_profile_action_set":
             members = action.action_profile_action_set.action_profile_actions
-            texts = [_call_text(m.action, table) + (f"*{m.weight}" if m.weight != 1 else "") for m in members]
+            texts = [call_text(m.action, table.actions) + (f"*{m.weight}" if m.weight != 1 else "") for m in members]
             return "{" + ", ".join(texts) + "}"
     return "none"
 
 
-def _call_text(action: p4r.Action, table: fy.p4schema.P4Table) -> str:
-    schema = table.actions[action.action_id]
+def call_text(action: p4r.Action, actions: Any) -> str:
+    """An action with its arguments; `actions` are those of a table or of an action profile, by id."""
+    schema = actions[action.action_id]
     present = {param.param_id: param.value for param in action.params}
     arguments = []
     for param in schema.params:
         if param.id in present:
             raw = present[param.id]
-            number = int.from_bytes(raw, "big")
-            text = values.format_value(number, param.bitwidth, param.name) if param.bitwidth else raw.decode()
+            number, address = int.from_bytes(raw, "big"), values.is_address(param)
+            text = values.format_value(number, param.bitwidth, address) if param.bitwidth else raw.decode()
             arguments.append(f"{param.name}={text}")
     return f"{schema.alias}({', '.join(arguments)})"

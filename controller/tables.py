@@ -1,7 +1,6 @@
-"""The verbs by which people meet tables: list, dump, add, set, del.
+"""The verbs by which people meet tables: list, show, dump, add, set, default, del, clear.
 
-Reading takes no part in the election of a controller. Writing asks for the highest election id for as long as it takes,
-so that it works beside the laboratory's controller, which is primary again afterwards.
+Reading takes no part in the election of a controller; how writing does is in `controller.writing`.
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import finsy as fy
-from finsy.p4schema import P4Table
+from finsy.p4schema import P4ActionRef, P4ActionScope, P4Table
 from finsy.proto import p4r
 
-from controller import defaults, entries, text
-from controller.connection import controlling, reading, write
+from controller import entries, text
+from controller.connection import Reader, reading
 from controller.errors import EntryTextError
+from controller.names import NO_NAMES, Names
 from controller.render import as_json, as_text
 from controller.targets import Target
+from controller.writing import carry_out, delete
 
 __all__ = [
     "EntryRow",
@@ -27,10 +28,13 @@ __all__ = [
     "as_json",
     "as_text",
     "table_add",
+    "table_clear",
+    "table_default",
     "table_del",
     "table_dump",
     "table_list",
     "table_set",
+    "table_show",
 ]
 
 
@@ -82,6 +86,51 @@ async def table_list(target: Target) -> list[TableRow]:
     return sorted(rows, key=lambda row: row.table)
 
 
+@dataclass(frozen=True, slots=True)
+class TableDetail:
+    """All that a program says of a table. `actions` are signatures: `forward(port/9)`."""
+
+    table: str
+    keys: list[tuple[str, str, int]]
+    actions: list[str]
+    default: str
+    size: int
+    entries: int
+    constant: bool
+    action_profile: str | None
+    direct_counter: str | None
+    direct_meter: str | None
+
+
+async def table_show(target: Target, table: str) -> TableDetail:
+    """EntryTextError for a table that is not there."""
+    async with reading(target) as reader:
+        known: P4Table = text.find("table", table, reader.schema.tables)
+        wanted = [fy.P4TableEntry(known.name)]
+        if known.action_profile is None:  # with one, a table has no default on BMv2
+            wanted.append(fy.P4TableEntry(known.name, is_default_action=True))
+        found = [entity.table_entry for entity in await reader.read(wanted)]
+        default = next((entry for entry in found if entry.is_default_action), None)
+        return TableDetail(
+            table=known.name,
+            keys=[(field.name, text.kind(field), field.bitwidth) for field in text.key_fields(known)],
+            actions=[_signature(action) for action in known.actions],
+            default=entries.action_text(default.action, known) if default is not None else "none",
+            size=known.size,
+            entries=sum(not entry.is_default_action for entry in found),
+            constant=known.is_const,
+            action_profile=known.action_profile.name if known.action_profile else None,
+            direct_counter=known.direct_counter.name if known.direct_counter else None,
+            direct_meter=known.direct_meter.name if known.direct_meter else None,
+        )
+
+
+def _signature(action: P4ActionRef) -> str:
+    scope = {P4ActionScope.TABLE_ONLY: " (entries only)", P4ActionScope.DEFAULT_ONLY: " (default only)"}
+    params = ", ".join(f"{param.name}/{param.bitwidth or 'text'}" for param in action.params)
+    return f"{action.alias}({params}){scope.get(action.scope, '')}"
+
+
 async def table_dump(target: Target, table: str | None = None) -> list[EntryRow]:
     """The entries of a table, or of all; the defaults of tables last.  EntryTextError for a table that is not there."""
     async with reading(target) as reader:
@@ -114,46 +163,115 @@ def _row(entry: p4r.TableEntry, schema: fy.P4Schema) -> EntryRow:
     )
 
 
-async def table_add(target: Target, table: str, match: Sequence[str], action: str, priority: int | None = None) -> None:
-    """Adds an entry; EntryTextError for texts that cannot be understood, RefusedError if the switch refuses it."""
-    async with _writing(target) as switch:
-        entry = _entry(switch.p4info, table, match, priority)
-        entry.action = _action(switch.p4info.tables[entry.table_id], action)
-        await write(target, switch, [+entry])
+async def table_add(
+    target: Target,
+    table: str,
+    match: Sequence[str],
+    action: str,
+    priority: int | None = None,
+    names: Names = NO_NAMES,
+    dry_run: bool = False,
+) -> list[str]:
+    """Adds an entry; EntryTextError for texts that cannot be understood, RefusedError if the switch refuses it.
+
+    Returns what was written in words, as all verbs that write; with `dry_run` nothing is written.
+    """
+
+    async def plan(reader: Reader) -> list[Any]:
+        entry = _entry(reader.schema, table, match, priority, names)
+        entry.action = _action(reader.schema.tables[entry.table_id], action, names=names)
+        return [+entry]
+
+    return await carry_out(target, plan, dry_run)
 
 
-async def table_set(target: Target, table: str, match: Sequence[str], action: str, priority: int | None = None) -> None:
-    """Changes the action of an entry, or of the table's default where `match` is empty; errors as `table_add`."""
-    async with _writing(target) as switch:
-        if match:
-            entry = _entry(switch.p4info, table, match, priority)
-        else:
-            entry = fy.P4TableEntry(text.find("table", table, switch.p4info.tables).name, is_default_action=True)
-        entry.action = _action(switch.p4info.tables[entry.table_id], action, entry.is_default_action)
-        await write(target, switch, [~entry])
+async def table_set(
+    target: Target,
+    table: str,
+    match: Sequence[str],
+    action: str,
+    priority: int | None = None,
+    names: Names = NO_NAMES,
+    dry_run: bool = False,
+) -> list[str]:
+    """Changes the action of an entry; errors as `table_add`."""
+
+    async def plan(reader: Reader) -> list[Any]:
+        entry = _entry(reader.schema, table, match, priority, names)
+        entry.action = _action(reader.schema.tables[entry.table_id], action, names=names)
+        return [~entry]
+
+    return await carry_out(target, plan, dry_run)
 
 
-async def table_del(target: Target, table: str, match: Sequence[str], priority: int | None = None) -> None:
+async def table_default(
+    target: Target, table: str, action: str | None, names: Names = NO_NAMES, dry_run: bool = False
+) -> list[str]:
+    """Changes the default action of a table, or with None gives back the program's; errors as `table_add`."""
+
+    async def plan(reader: Reader) -> list[Any]:
+        known = text.find("table", table, reader.schema.tables)
+        entry = fy.P4TableEntry(known.name, is_default_action=True)
+        if action is not None:
+            entry.action = _action(known, action, default=True, names=names)
+        return [~entry]
+
+    return await carry_out(target, plan, dry_run)
+
+
+async def table_del(
+    target: Target,
+    table: str,
+    match: Sequence[str],
+    priority: int | None = None,
+    names: Names = NO_NAMES,
+    dry_run: bool = False,
+) -> list[str]:
     """Deletes an entry; errors as `table_add`."""
-    async with _writing(target) as switch:
-        await write(target, switch, [-_entry(switch.p4info, table, match, priority)])
+
+    async def plan(reader: Reader) -> list[Any]:
+        return [-_entry(reader.schema, table, match, priority, names)]
+
+    return await carry_out(target, plan, dry_run)
 
 
-def _writing(target: Target) -> Any:
-    return controlling(target, fy.SwitchOptions(initial_election_id=defaults.personal_election_id()))
+async def table_clear(target: Target, table: str | None, dry_run: bool = False) -> list[str]:
+    """Deletes all entries of a table, or with None of all tables; those that the program has as `const` stay."""
+
+    async def plan(reader: Reader) -> list[Any]:
+        wanted = [text.find("table", table, reader.schema.tables)] if table is not None else list(reader.schema.tables)
+        changeable = [known for known in wanted if not known.is_const and text.key_fields(known)]
+        if table is not None and not changeable:
+            raise EntryTextError(f"{wanted[0].alias} has no entries that could be deleted: the program fixes them")
+        found = await reader.read([fy.P4TableEntry(known.name) for known in changeable])
+        return [delete(_identity(entity.table_entry)) for entity in found if not entity.table_entry.is_const]
+
+    return await carry_out(target, plan, dry_run)
 
 
-def _entry(schema: fy.P4Schema, table: str, match: Sequence[str], priority: int | None) -> fy.P4TableEntry:
+def _identity(entry: p4r.TableEntry) -> p4r.Entity:
+    bare = p4r.TableEntry(table_id=entry.table_id, match=entry.match, priority=entry.priority)
+    return p4r.Entity(table_entry=bare)
+
+
+def _entry(
+    schema: fy.P4Schema, table: str, match: Sequence[str], priority: int | None, names: Names
+) -> fy.P4TableEntry:
     known: P4Table = text.find("table", table, schema.tables)
     if not text.key_fields(known):
-        raise EntryTextError(f"{known.alias} has no keys and so no entries: `set` changes its default action")
+        raise EntryTextError(f"{known.alias} has no keys and so no entries: `default` changes its action")
+    if not match:
+        fields = ", ".join(field.name for field in text.key_fields(known))
+        raise EntryTextError(f"{known.alias}: a match is missing: FIELD=VALUE for {fields}; `*` is any value")
     return fy.P4TableEntry(
-        known.name, match=text.parse_match(known, match), priority=text.check_priority(known, priority)
+        known.name, match=text.parse_match(known, match, names), priority=text.check_priority(known, priority)
     )
 
 
-def _action(table: P4Table, action: str, default: bool = False) -> fy.P4TableAction | fy.P4IndirectAction:
+def _action(
+    table: P4Table, action: str, default: bool = False, names: Names = NO_NAMES
+) -> fy.P4TableAction | fy.P4IndirectAction:
     if not action.strip():
         known = ", ".join(known.alias for known in text.actions_of(table, default))
         raise EntryTextError(f"{table.alias}: an action is missing; there are {known}")
-    return text.parse_action(table, action, default)
+    return text.parse_action(table, action, default, names)

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import finsy as fy
-from finsy.p4schema import P4ActionRef, P4ActionScope, P4MatchField, P4MatchType, P4Table
+from finsy.p4schema import P4ActionProfile, P4ActionRef, P4ActionScope, P4MatchField, P4MatchType, P4Table
 
 from controller import values
 from controller.errors import EntryTextError
+from controller.names import NO_NAMES, Names
 
 _WITH_PRIORITY = (P4MatchType.TERNARY, P4MatchType.RANGE, P4MatchType.OPTIONAL)
 
@@ -59,7 +60,7 @@ def needs_priority(table: P4Table) -> bool:
     return any(field.match_type in _WITH_PRIORITY for field in key_fields(table))
 
 
-def parse_match(table: P4Table, texts: Sequence[str]) -> fy.P4TableMatch:
+def parse_match(table: P4Table, texts: Sequence[str], names: Names = NO_NAMES) -> fy.P4TableMatch:
     """The match of an entry from FIELD=VALUE texts; EntryTextError names what is wrong or missing."""
     fields = key_fields(table)
     found: dict[str, object] = {}
@@ -72,7 +73,7 @@ def parse_match(table: P4Table, texts: Sequence[str]) -> fy.P4TableMatch:
         if field.name in given:
             raise EntryTextError(f"{field.name} is given twice")
         given.add(field.name)
-        match = values.parse_field(field, value)
+        match = values.parse_field(field, value, names)
         if match is not None:
             found[field.name] = match
     for field in fields:
@@ -101,13 +102,24 @@ def actions_of(table: P4Table, default: bool = False) -> list[P4ActionRef]:
     return [action for action in table.actions if action.scope is not other]
 
 
-def parse_action(table: P4Table, text: str, default: bool = False) -> fy.P4TableAction | fy.P4IndirectAction:
+def parse_action(
+    table: P4Table, text: str, default: bool = False, names: Names = NO_NAMES
+) -> fy.P4TableAction | fy.P4IndirectAction:
     """The action, action set or reference that a text describes; EntryTextError says what was expected, and where.
 
     `default`: it is to be the table's default action.
     """
-    parser = _ActionParser(table, text, actions_of(table, default))
-    action = parser.entry()
+    profile = table.action_profile is not None
+    parser = _ActionParser(f"action of {table.alias}", text, actions_of(table, default), names)
+    action = parser.entry(table.alias, profile)
+    parser.end()
+    return action
+
+
+def parse_call(profile: P4ActionProfile, text: str, names: Names = NO_NAMES) -> fy.P4TableAction:
+    """The action of a profile's member."""
+    parser = _ActionParser(f"action of {profile.alias}", text, list(profile.actions), names)
+    action = parser.call()
     parser.end()
     return action
 
@@ -115,9 +127,10 @@ def parse_action(table: P4Table, text: str, default: bool = False) -> fy.P4Table
 class _ActionParser:
     """Recursive descent; each method's comment is its part of the grammar."""
 
-    def __init__(self, table: P4Table, text: str, actions: Sequence[P4ActionRef]) -> None:
-        self.table = table
+    def __init__(self, kind: str, text: str, actions: Sequence[Any], names: Names) -> None:
+        self.kind = kind
         self.actions = actions
+        self.names = names
         self.text = text
         self.tokens = self._tokens(text)
         self.position = 0
@@ -127,22 +140,22 @@ class _ActionParser:
         # Every character but white space belongs to a token, so that nothing is skipped.
         return [match.group("punctuation") or match.group("word") for match in _TOKEN.finditer(text.rstrip())]
 
-    def entry(self) -> fy.P4TableAction | fy.P4IndirectAction:
+    def entry(self, table: str, profile: bool) -> fy.P4TableAction | fy.P4IndirectAction:
         # entry : set | reference | call
         if self._peek() == "{":
+            if not profile:
+                raise EntryTextError(f"{table} takes one action an entry, not a set: it has no action profile")
             return self._set()
-        if self._peek() in ("member", "group") and self.table.action_profile:
+        if self._peek() in ("member", "group") and profile:
             return self._reference()
-        return self._call()
+        return self.call()
 
     def _set(self) -> fy.P4IndirectAction:
         # set : "{" weighted { "," weighted } "}"      weighted : call [ "*" number ]
-        if self.table.action_profile is None:
-            raise EntryTextError(f"{self.table.alias} takes one action an entry, not a set: it has no action profile")
         self._expect("{")
         members = []
         while True:
-            call = self._call()
+            call = self.call()
             members.append((self._weight(), call))
             if self._peek() != ",":
                 break
@@ -168,10 +181,10 @@ class _ActionParser:
         assert isinstance(number, int)
         return fy.P4IndirectAction(member_id=number) if kind == "member" else fy.P4IndirectAction(group_id=number)
 
-    def _call(self) -> fy.P4TableAction:
+    def call(self) -> fy.P4TableAction:
         # call : name [ "(" [ argument { "," argument } ] ")" ]
         name = self._next()
-        action = find(f"action of {self.table.alias}", name, self.actions)
+        action = find(self.kind, name, self.actions)
         arguments: dict[str, int | str] = {}
         if self._peek() == "(":
             self._next()
@@ -199,7 +212,7 @@ class _ActionParser:
             raise EntryTextError(f"{action.alias}: {word!r} is one argument too many; it is {_signature(action)}")
         if param.name in arguments:
             raise EntryTextError(f"{action.alias}: {param.name} is given twice")
-        arguments[param.name] = values.parse_value(word, param.bitwidth, param.name)
+        arguments[param.name] = values.parse_value(word, param.bitwidth, param.name, self.names)
 
     def _peek(self) -> str:
         return self.tokens[self.position] if self.position < len(self.tokens) else ""

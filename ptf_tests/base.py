@@ -57,7 +57,7 @@ class SwitchTest(BaseTest):
         rows = _loop.run(counters.counters_show(self.target, counter))
         return {row.index: (row.packets, row.bytes) for row in rows}
 
-    def wait_for(self, work: Coroutine[Any, Any, None]) -> None:
+    def wait_for(self, work: Coroutine[Any, Any, Any]) -> None:
         _loop.run(work)
 
     def register(self, name: str, index: int) -> int:
@@ -69,4 +69,4 @@ class SwitchTest(BaseTest):
         return _loop.run(read())
 
     def set_default(self, table: str, action: str) -> None:
-        _loop.run(tables.table_set(self.target, table, [], action))
+        _loop.run(tables.table_default(self.target, table, action))

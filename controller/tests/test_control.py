@@ -223,9 +223,9 @@ async def _until(condition):
         await asyncio.sleep(0.01)
 
 
-async def test_set_without_match_changes_the_default(fabric):
+async def test_default_changes_the_default_action(fabric):
     await fabric.install()
-    await tables.table_set(fabric.targets[0], "switch_seed", [], "set_seed(9)")
+    await tables.table_default(fabric.targets[0], "switch_seed", "set_seed(9)")
     (row,) = await tables.table_dump(fabric.targets[0], "switch_seed")
     assert (row.default, row.action) == (True, "set_seed(odd_multiplier=9)")
 
@@ -237,7 +237,7 @@ async def test_set_without_match_changes_the_default(fabric):
         (
             tables.table_add,
             ("switch_seed", [], "set_seed(1)"),
-            "switch_seed has no keys and so no entries: `set` changes",
+            "switch_seed has no keys and so no entries: `default` changes",
         ),
         (tables.table_add, ("dmac", ["dst_addr=1"], " "), "dmac: an action is missing; there are deliver, NoAction"),
         (tables.table_add, ("zoo", ["ingress_port=1"], "NoAction"), "zoo needs a priority of at least 1"),

@@ -145,7 +145,7 @@ async def test_groups_and_their_weights(target, programs):
 
 async def test_default_action_of_a_table_without_keys(target, programs):
     await load(target, programs["zoo"])
-    await tables.table_set(target, "keyless", [], "forward(5)")
+    await tables.table_default(target, "keyless", "forward(5)")
     (row,) = await tables.table_dump(target, "keyless")
     assert (row.default, row.action) == (True, "forward(port=5)")
 
@@ -169,7 +169,7 @@ async def test_a_wrong_device_id_is_refused(target, programs):
     await load(target, programs["zoo"])
     wrong = Target("s1", target.address, 8)
     # BMv2 takes it for a device that has no program yet.
-    for asked in (tables.table_list(wrong), tables.table_set(wrong, "keyless", [], "NoAction")):
+    for asked in (tables.table_list(wrong), tables.table_default(wrong, "keyless", "NoAction")):
         with pytest.raises(RefusedError, match="NOT_FOUND|device 8 at s1 .* runs no program yet"):
             await asked
 
@@ -178,7 +178,7 @@ async def test_no_program_yet(target):
     with pytest.raises(RefusedError, match="runs no program yet"):
         await tables.table_list(target)
     with pytest.raises(RefusedError, match="runs no program yet"):
-        await tables.table_set(target, "keyless", [], "NoAction")
+        await tables.table_default(target, "keyless", "NoAction")
 
 
 async def test_a_person_writes_beside_a_connected_controller(target, programs):
@@ -186,7 +186,7 @@ async def test_a_person_writes_beside_a_connected_controller(target, programs):
     options = fy.SwitchOptions(device_id=7, initial_election_id=10)
     async with fy.Switch("lab", target.address, options) as controller:
         for port in (1, 2):
-            await tables.table_set(target, "keyless", [], f"forward({port})")
+            await tables.table_default(target, "keyless", f"forward({port})")
             (row,) = await tables.table_dump(target, "keyless")
             assert row.action == f"forward(port={port})"
         async with asyncio.timeout(5):
