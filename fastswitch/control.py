@@ -207,6 +207,10 @@ class Client:
         """Change a link; what is None stays as it is."""
         self.request("link_set", link=link, up=up, rate_bps=rate_bps, delay_ns=delay_ns, loss=loss)
 
+    def switch_set(self, switch: str, *, up: bool) -> None:
+        """Take a switch's power, with its program and entries, or give it back."""
+        self.request("switch_set", switch=switch, up=up)
+
     def queue_set(
         self,
         switch: str,

@@ -28,6 +28,7 @@ from fastswitch.queues import QueueVerbs, set_up
 from fastswitch.server import Device, P4RuntimeServer
 from fastswitch.server.dataplane import DataplaneServer
 from fastswitch.server.errors import P4RuntimeError
+from fastswitch.server.gnmi import Interfaces
 from fastswitch.server.program import ProgramStore
 from fastswitch.server.service import PortInUseError
 
@@ -94,6 +95,7 @@ class Daemon:
         self._attached: dict[int, LinkHandle] = {}  # by interface index
         self._carriers: CarrierWatch | None = None
         self._devices: dict[str, Device] = {}
+        self._interfaces: dict[str, Interfaces] = {}
         self._server: P4RuntimeServer | None = None
         self._dataplane: DataplaneServer | None = None
         self._control: ControlServer | None = None
@@ -107,11 +109,14 @@ class Daemon:
         for spec in self._spec.switches:
             switch = self._switches[spec.name]
             port_up = functools.partial(self._port_up, spec.name)
-            self._devices[spec.name] = Device(switch, programs, cpu_port=spec.cpu_port, port_up=port_up)
+            device = Device(switch, programs, cpu_port=spec.cpu_port, port_up=port_up)
+            device.started = functools.partial(self._powered, spec.name, True)
+            self._devices[spec.name] = device
+            self._interfaces[spec.name] = Interfaces(spec.name, self._port_names(spec.name), port_up)
         for spec in self._spec.switches:
             if spec.program is not None:
                 await self._load(self._devices[spec.name], Path(spec.program))
-        self._server = P4RuntimeServer(self._devices.values(), self._options.tls)
+        self._server = P4RuntimeServer(self._devices.values(), self._options.tls, list(self._interfaces.values()))
         ports = await self._server.start([spec.grpc_addr for spec in self._spec.switches])
         for spec, port in zip(self._spec.switches, ports, strict=True):
             host = spec.grpc_addr.rpartition(":")[0]
@@ -220,7 +225,7 @@ class Daemon:
             switch,
             reserved={spec.drop_port, spec.cpu_port} if spec.cpu_port else {spec.drop_port},
             take_events=functools.partial(self._take_notices, switch, device),
-            port_changed=device.port_changed,
+            port_changed=functools.partial(self._port_changed, spec.name),
         )
         await self._dataplane.start(address)
 
@@ -228,6 +233,15 @@ class Daemon:
         if self._dataplane is not None:
             return self._dataplane.port_up(port)
         return all(link.up for link in self._links if (switch, port) in link.ends)
+
+    def _port_names(self, switch: str) -> dict[int, str]:
+        """What gNMI calls the ports with a link: the interface's name where there is one."""
+        return {
+            port: next((other for other in link.interfaces if len(link.ends) == 1), f"{switch}-eth{port}")
+            for link in self._links
+            for name, port in link.ends
+            if name == switch
+        }
 
     def _watch_notices(self) -> None:
         loop = asyncio.get_running_loop()
@@ -255,10 +269,40 @@ class Daemon:
         before = link.up
         link.carrier = link.carrier if carrier is None else carrier
         link.wanted = link.wanted if wanted is None else wanted
+        self._tell_change(link, before)
+
+    def _tell_change(self, link: "LinkHandle", before: bool) -> None:
         if link.up != before:
             link.handle.set_up(link.up)
-            for switch, port in link.ends:
-                self._devices[switch].port_changed(port)
+            for end in link.ends:
+                self._port_changed(*end)
+
+    def _port_changed(self, switch: str, port: int) -> None:
+        self._devices[switch].port_changed(port)
+        self._interfaces[switch].changed(port)
+
+    def _switch_set(self, switch: str, up: bool) -> None:
+        """Takes a switch's power, with its program and entries, or gives it back.
+
+        Its links come up again when it has a program: until then nothing would come of a packet.
+        """
+        if switch not in self._devices:
+            raise ControlError(f"no switch is named {switch!r}; known are {', '.join(self._devices)}")
+        if not isinstance(up, bool):
+            raise ControlError("up must be true or false")
+        if up:
+            self._devices[switch].switch_on()
+        else:
+            self._devices[switch].switch_off()
+            self._powered(switch, False)
+        self._interfaces[switch].switch_off(not up)
+
+    def _powered(self, switch: str, powered: bool) -> None:
+        for link in self._links:
+            if any(name == switch for name, _ in link.ends):
+                before = link.up
+                (link.without_power.discard if powered else link.without_power.add)(switch)
+                self._tell_change(link, before)
 
     def _take_notices(self, switch: Any, device: Device) -> bool:
         """Hand over events that wait, up to a turn's. Returns whether there may be more."""
@@ -290,6 +334,7 @@ class Daemon:
             "capture_start": self._capture_start,
             "capture_stop": self._capture_stop,
             "link_set": self._link_set,
+            "switch_set": self._switch_set,
             **QueueVerbs(self._switches).verbs(),
             "stop": self._stop.set,
         }
@@ -305,6 +350,7 @@ class Daemon:
                     "grpc_addr": address,
                     "program": state.program.code.name if state is not None else spec.program,
                     "has_config": state is not None,
+                    "up": not self._interfaces[spec.name].off,
                 }
             )
         return {"pid": os.getpid(), "uptime_s": time.monotonic() - self._started, "switches": switches}
@@ -367,13 +413,15 @@ class Daemon:
 class LinkHandle:
     """An engine link, whether it is up, and what it is called: its name, its ends as SWITCH:PORT, its interface.
 
-    It is up if it is wanted so and, at an interface, has a carrier.
+    It is up if it is wanted so, has a carrier at an interface, and the switches at its ends run.
     """
 
     def __init__(self, handle: engine.Link) -> None:
         self.handle = handle
         self.wanted = True
         self.carrier = True
+        self.without_power: set[str] = set()  # switches at its ends
+        self.interfaces = [name for name, port in (handle.a, handle.b) if port is None]
         self.ends: list[tuple[str, int]] = []
         self.names = [handle.name]
         for name, port in (handle.a, handle.b):
@@ -383,7 +431,7 @@ class LinkHandle:
 
     @property
     def up(self) -> bool:
-        return self.wanted and self.carrier
+        return self.wanted and self.carrier and not self.without_power
 
     def statistics(self) -> dict[str, Any]:
         """As the control socket shows it."""

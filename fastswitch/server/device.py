@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import NoReturn
 
 from finsy.proto import p4i, p4r, rpc_code
 
@@ -107,7 +108,31 @@ class Device:
         self._config: p4r.ForwardingPipelineConfig | None = None
         self._saved: Saved | None = None
         self.read_stall_s = 5.0
+        self.streams: set[asyncio.Event] = set()  # of each open stream, what ends it
+        self.started: Callable[[], None] = lambda: None  # called when a program has begun to run
+        self._off = False
         self._lock = asyncio.Lock()  # held while state changes or is read
+
+    # Power
+
+    def switch_off(self) -> None:
+        """As if the switch had no power: streams end, requests are UNAVAILABLE, and program and entries are lost."""
+        self._off = True
+        self.state = self._config = self._saved = None
+        for cut in self.streams:
+            cut.set()
+
+    def switch_on(self) -> None:
+        """It answers again, and has no program."""
+        self._off = False
+
+    def check_on(self) -> None:
+        """UNAVAILABLE while the switch is off."""
+        if self._off:
+            self.raise_off()
+
+    def raise_off(self) -> NoReturn:
+        raise P4RuntimeError(rpc_code.UNAVAILABLE, f"switch {self.name} is switched off")
 
     # Forwarding pipeline config
 
@@ -147,6 +172,7 @@ class Device:
                 self._saved = Saved(config, PipelineState(program, shadow, self._port_up))
             return
         async with self._lock:
+            self.check_on()
             self._check_pusher(request)  # while it compiled, another controller may have become primary
             if action == _Set.COMMIT:
                 self._replay(program, snapshot(saved.state))
@@ -372,6 +398,7 @@ class Device:
             _log.exception("switch %s: the engine does not take the program", self.name)
             self.state = self._config = None  # what runs now is not what clients believe
             raise P4RuntimeError(rpc_code.INTERNAL, f"the engine does not take the program: {error}") from error
+        self.started()
 
     def _reconcile(self, program: Program) -> None:
         """Load the program with what the old one held."""

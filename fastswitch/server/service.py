@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import gnmi_grpc, p4r, p4r_grpc
 from google.protobuf.message import DecodeError
 
 from fastswitch.server.arbitration import Controller
@@ -25,6 +25,7 @@ from fastswitch.server.errors import (
     permission_denied,
     resource_exhausted,
 )
+from fastswitch.server.gnmi import GnmiService, Interfaces
 from fastswitch.server.outbox import Outbox
 
 _log = logging.getLogger(__name__)
@@ -66,8 +67,12 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
     await server.stop()
     """
 
-    def __init__(self, devices: Iterable[Device], tls: Tls | None = None) -> None:
+    def __init__(
+        self, devices: Iterable[Device], tls: Tls | None = None, interfaces: Sequence[Interfaces] = ()
+    ) -> None:
+        """interfaces: of the devices, for gNMI, which is served where there are some."""
         self._devices = {device.device_id: device for device in devices}
+        self._interfaces = interfaces
         self._tls = tls
         self._server: grpc.aio.Server | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -82,6 +87,8 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
         ]
         server = grpc.aio.server(options=options, interceptors=[DecodingInterceptor()])
         p4r_grpc.add_P4RuntimeServicer_to_server(self, server)  # type: ignore[no-untyped-call]
+        if self._interfaces:
+            gnmi_grpc.add_gNMIServicer_to_server(GnmiService(self._interfaces, _abort), server)  # type: ignore[no-untyped-call]
         ports = [bind(server, address, self._tls) for address in addresses]
         await server.start()
         self._server = server
@@ -110,6 +117,7 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
             known = ", ".join(str(i) for i in sorted(self._devices)[:10])
             more = ", ..." if len(self._devices) > 10 else ""
             not_found(f"no device has id {device_id}; this server has {known}{more}")
+        device.check_on()
         return device
 
     # The RPCs. Names are the protocol's.
@@ -167,9 +175,11 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
             asyncio.create_task(stream.handle_all(requests)),
             asyncio.create_task(outbox.overflowed.wait()),
             asyncio.create_task(outbox.send_all(context.write)),
+            asyncio.create_task(stream.cut.wait()),
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            stream.check_on()
             if outbox.overflowed.is_set():
                 resource_exhausted("the client does not read its stream: arbitration messages pile up")
             await tasks[0]
@@ -191,6 +201,7 @@ class _Stream:
 
     def __init__(self, server: P4RuntimeServer) -> None:
         self.outbox = Outbox()
+        self.cut = asyncio.Event()  # the device was switched off
         self._server = server
         self._device: Device | None = None
         self._controller: Controller | None = None
@@ -200,8 +211,15 @@ class _Stream:
         async for request in requests:
             self._handle(request)
 
+    def check_on(self) -> None:
+        """UNAVAILABLE if the stream's device was switched off meanwhile, or since."""
+        if self._device is not None and self.cut.is_set():
+            self._device.raise_off()
+
     def close(self) -> None:
         """The stream is over."""
+        if self._device is not None:
+            self._device.streams.discard(self.cut)
         if self._controller is not None and self._device is not None:
             self._device.arbiter.leave(self._controller)
             self._controller = None
@@ -220,6 +238,7 @@ class _Stream:
     def _arbitrate(self, update: p4r.MasterArbitrationUpdate) -> None:
         if self._device is None:
             self._device = self._server._device(update.device_id)
+            self._device.streams.add(self.cut)
         elif self._device.device_id != update.device_id:
             failed_precondition(
                 f"this stream belongs to device {self._device.device_id}, not {update.device_id}; open one per device"
