@@ -14,7 +14,21 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab import balancing_cli, path_cli, ptf_cli, queue_cli, run_cli, stf_cli, table_cli
+from lab import (
+    array_cli,
+    balancing_cli,
+    digest_cli,
+    group_cli,
+    launch_cli,
+    path_cli,
+    ptf_cli,
+    queue_cli,
+    replication_cli,
+    run_cli,
+    stf_cli,
+    table_cli,
+    topo_cli,
+)
 from lab.errors import PlaitError, UsageError
 
 RUN, LOOK, BUILD = "Run", "Look and touch", "Build and measure"
@@ -27,8 +41,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 bench = typer.Typer(no_args_is_help=True, help="Measure speed; every figure is printed with its conditions.")
+app.add_typer(launch_cli.app, name="launch", rich_help_panel=RUN)
 app.command(rich_help_panel=RUN)(run_cli.run)
+app.add_typer(topo_cli.app, name="topo", rich_help_panel=LOOK)
 app.add_typer(table_cli.app, name="table", rich_help_panel=LOOK)
+app.add_typer(group_cli.app, name="group", rich_help_panel=LOOK)
+app.add_typer(array_cli.counter, name="counter", rich_help_panel=LOOK)
+app.add_typer(array_cli.meter, name="meter", rich_help_panel=LOOK)
+app.add_typer(array_cli.register, name="register", rich_help_panel=LOOK)
+app.add_typer(replication_cli.multicast, name="multicast", rich_help_panel=LOOK)
+app.add_typer(replication_cli.clone, name="clone", rich_help_panel=LOOK)
+app.add_typer(digest_cli.app, name="digest", rich_help_panel=LOOK)
 app.add_typer(queue_cli.app, name="queue", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.lb, name="lb", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.aqm, name="aqm", rich_help_panel=LOOK)
@@ -85,10 +108,10 @@ def demo(
     """
     from lab import demo_report
     from lab.config import LabConfig
+    from mininet_topos.catalogue import choose
 
-    config = LabConfig.from_options(
-        kind="fattree", k=k, rate=rate, delay=delay, loss=loss, links=links, target=target, program=program, seed=seed
-    )
+    chosen = choose("fattree", {"k": k, "rate": rate, "delay": delay, "loss": loss})
+    config = LabConfig.from_options(chosen, links=links, target=target, program=program, seed=seed)
     result, folder = demo_report.run_and_report(config, file, out, talk)
     if as_json:
         print(json.dumps({
@@ -104,41 +127,6 @@ def demo(
         print(f"{demo_report.verdict(result)}\nresults: {folder}  (open {folder}/report.html)")
     if not result.ok:
         raise typer.Exit(1)
-
-
-@app.command(rich_help_panel=RUN)
-def launch(
-    topology: Annotated[str, typer.Argument(help="Topology: fattree.")],
-    k: Annotated[int, typer.Option(help="Ports of a fat-tree switch.")] = 4,
-    loss: LossOption = 0.0,
-    rate: RateOption = "100M",
-    delay: DelayOption = "50us",
-    links: LinksOption = "memory",
-    target: TargetOption = "plait",
-    program: ProgramOption = None,
-    seed: SeedOption = 1,
-    nic_memory: Annotated[
-        int, typer.Option(min=1, max=10**6, help="Memory for RDMA regions, MB, all hosts together.")
-    ] = 256,
-) -> None:
-    """Brings a laboratory up and opens Mininet's command line on it.
-
-    Example: plait launch fattree --k 4
-    """
-    from lab.config import LabConfig
-    from lab.emulation import Emulation
-    from lab.prompt import Prompt
-    from mininet_topos.topology import interface_name
-
-    config = LabConfig.from_options(
-        kind=topology, k=k, rate=rate, delay=delay, loss=loss, links=links, target=target, program=program, seed=seed,
-        nic_memory_bytes=nic_memory * 10**6,
-    )  # fmt: skip
-    with Emulation(config, talk) as lab:
-        first = lab.topology.host_port(lab.topology.hosts[0].name)
-        interface = interface_name(first.node.name, first.node_port)
-        talk(f"from another terminal: plait table list s1, plait shell s1, tcpdump -ni {interface}; `exit` ends it all")
-        Prompt(lab, talk)
 
 
 @app.command(rich_help_panel=LOOK)

@@ -4,14 +4,12 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import units
 from lab.errors import UsageError
 from lab.results import ROOT
+from mininet_topos.catalogue import Choice
 from mininet_topos.fabric import PRIORITY_QUEUES
-from mininet_topos.fattree import fattree
 from mininet_topos.topology import Topology
 
-TOPOLOGIES = ("fattree",)
 TARGETS = ("plait", "bmv2")
 LINKS = ("memory", "veth")
 DEFAULT_PROGRAM = ROOT / "p4src" / "ecmp.p4"
@@ -24,13 +22,9 @@ def _known(option: str, value: str, known: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LabConfig:
-    """Rates are bits per second, delays nanoseconds one way per link, loss a probability per packet and link."""
+    """A topology, and what runs on it."""
 
-    kind: str
-    k: int
-    rate_bps: int
-    delay_ns: int
-    loss: float
+    chosen: Choice
     links: str
     target: str
     program: Path
@@ -41,39 +35,34 @@ class LabConfig:
     @classmethod
     def from_options(
         cls,
+        chosen: Choice,
         *,
-        kind: str,
-        k: int,
-        rate: str,
-        delay: str,
-        loss: float,
-        links: str,
-        target: str,
-        program: Path | None,
-        seed: int,
+        links: str = "memory",
+        target: str = "plait",
+        program: Path | None = None,
+        seed: int = 1,
         nic_memory_bytes: int = 1 << 20,
     ) -> "LabConfig":
-        """From what a user wrote; UsageError names the option and why."""
-        _known("topology", kind, TOPOLOGIES)
+        """From what a user wrote; UsageError names the option and why, TopologyError the topology's parameter."""
         _known("--target", target, TARGETS)
         _known("--links", links, LINKS)
         program = program or DEFAULT_PROGRAM
         if not program.is_file():
             raise UsageError(f"--program {program} is not a file.")
-        if target == "bmv2" and loss:
+        if target == "bmv2" and any(link.loss for link in chosen.build().links):
             raise UsageError("--loss needs --target plait: BMv2 loses no packets on purpose, and this uses no netem.")
-        return cls(
-            kind, k, units.parse_rate(rate), units.parse_time(delay), loss, links, target, program, seed,
-            nic_memory_bytes,
-        )  # fmt: skip
+        return cls(chosen, links, target, program, seed, nic_memory_bytes)
 
     def with_memory(self, nic_memory_bytes: int) -> "LabConfig":
         return dataclasses.replace(self, nic_memory_bytes=nic_memory_bytes)
 
     def topology(self) -> Topology:
         """TopologyError, naming the field, where the parameters give none."""
-        return fattree(self.k, self.rate_bps, self.delay_ns, loss=self.loss)
+        return self.chosen.build()
 
     def describe(self) -> dict[str, object]:
-        """For results: every option under its name with its unit."""
-        return {**dataclasses.asdict(self), "program": str(self.program)}
+        """For results: every option under its name with its unit, those of the topology under `parameters`."""
+        options = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del options["chosen"]
+        topology = {"kind": self.chosen.name, "parameters": self.chosen.arguments()}
+        return {**topology, **options, "program": str(self.program)}

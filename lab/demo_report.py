@@ -55,7 +55,7 @@ def run_and_report(
     pairs = demo.pod_pairs(topology)
     config = config.with_memory(demo.memory_bytes(config, len(pairs), len(data)))
     results.check_base(base)
-    patience_s = 60 + 40 * 8 * len(data) * len(pairs) / config.rate_bps
+    patience_s = 60 + 40 * 8 * len(data) * len(pairs) / min(link.rate_bps for link in topology.links)
     with Emulation(config, talk) as lab:
         folder = results.new_folder("demo", base)
         try:
@@ -111,7 +111,8 @@ def _write(
     for index, (source, destination) in enumerate(pairs.items()):
         colour[source] = _END_COLOURS[index % len(_END_COLOURS)]
         colour.setdefault(destination, colour[source])
-    title = f"{lab.topology.name}: {len(pairs)} RDMA WRITEs at once, {units.format_rate(config.rate_bps)} links"
+    rate = units.format_rate(min(link.rate_bps for link in lab.topology.links))
+    title = f"{lab.topology.name}: {len(pairs)} RDMA WRITEs at once, {rate} links"
     draw(lab.topology, busier, folder / "topology.png", title=title, highlight=colour)
     write_report(
         folder / "report.html",

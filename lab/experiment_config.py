@@ -15,6 +15,8 @@ from lab import units
 from lab.config import DEFAULT_PROGRAM, LabConfig
 from lab.errors import UsageError
 from lab.workload_sizes import SizeDistribution
+from mininet_topos.catalogue import GENERATORS, LOOKS, Choice, find_generator, looks_like_a_file
+from mininet_topos.topology import TopologyError
 
 T = TypeVar("T")
 
@@ -23,6 +25,10 @@ T = TypeVar("T")
 MAX_FLOWS = 1000
 _REQUIRED = object()
 _WORKLOADS = ("permutation", "poisson")
+# Of a topology's parameters in TOML: quantities are text, so that their unit is seen.
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "count": int, "number": (int, float), "rate": str, "time": str, "text": str
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,7 @@ class _Table:
     def done(self) -> None:
         for key in self._values:
             close = difflib.get_close_matches(key, self._known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(self._known)}."
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(dict.fromkeys(self._known))}."
             raise UsageError(f"{self.where}: unknown key {key!r}; {hint}")
 
 
@@ -148,7 +154,7 @@ def parse_experiment(values: object, text: str, path: Path) -> Experiment:
     experiment = Experiment(
         name=top.take("name", str, "a word for the results folder", path.stem),
         text=text,
-        lab=_lab(topology, balancers[0].program),
+        lab=_lab(topology, balancers[0].program, path.parent),
         queue_packets=topology.whole("queue_packets", 1, 100_000) if topology.has("queue_packets") else None,
         seeds=_seeds(top),
         balancers=balancers,
@@ -184,13 +190,10 @@ def _list(top: _Table, path: Path, key: str, read: Callable[[_Table], T]) -> tup
     return tuple(found.values())
 
 
-def _lab(table: _Table, program: Path) -> LabConfig:
+def _lab(table: _Table, program: Path, folder: Path) -> LabConfig:
+    chosen = _topology(table, folder)
     return LabConfig(
-        kind=_choice(table, "kind", ("fattree",), "fattree"),
-        k=table.whole("k", 2, 32, 4),
-        rate_bps=table.parsed("rate", units.parse_rate, "a rate such as 20M"),
-        delay_ns=table.parsed("delay", units.parse_time, "a time such as 50us", "50us"),
-        loss=table.number("loss", 0.0, 0.9, 0.0),
+        chosen,
         links="memory",
         target="plait",
         program=program,
@@ -198,6 +201,24 @@ def _lab(table: _Table, program: Path) -> LabConfig:
         nic_memory_bytes=1 << 20,
         priority_queues=table.whole("priority_queues", 1, 8, 8),
     )
+
+
+def _topology(table: _Table, folder: Path) -> Choice:
+    """A topology of `plait topo` by its name, or a file; its parameters are keys of the table."""
+    kind = table.take("kind", str, "the name of a topology, or a file", "fattree")
+    try:
+        generator = find_generator(str(folder / kind) if looks_like_a_file(kind) else kind)
+    except TopologyError as error:
+        raise UsageError(f"{table.where}: kind = {error.reason}.") from None
+    values: dict[str, object] = {}
+    for parameter in generator.parameters:
+        required = parameter.name == "rate" and generator.name in GENERATORS
+        if required or table.has(parameter.name):
+            values[parameter.name] = table.take(parameter.name, _KINDS[parameter.kind], LOOKS[parameter.kind])
+    try:
+        return Choice(generator, generator.read(values))
+    except TopologyError as error:
+        raise UsageError(f"{table.where}: {error}.") from None
 
 
 def _seeds(top: _Table) -> tuple[int, ...]:

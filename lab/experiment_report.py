@@ -123,11 +123,10 @@ def headroom(runs: Sequence[RunRecord]) -> Mark:
 
 
 def conditions(experiment: Experiment) -> str:
-    lab = experiment.lab
     seeds = ", ".join(map(str, experiment.seeds))
     return (
-        f"fat-tree k={lab.k}, {units.format_rate(lab.rate_bps)} and {lab.delay_ns / 1000:g} us a link, go-back-N, "
-        f"path MTU {PATH_MTU_BYTES}, fixed window of two BDPs (16 packets or more), queues of "
+        f"{experiment.lab.chosen}, go-back-N, path MTU {PATH_MTU_BYTES}, "
+        f"fixed window of two BDPs (16 packets or more), queues of "
         f"{experiment.queue_packets or 'the default number of'} packets, seeds {seeds}"
     )
 

@@ -1,36 +1,37 @@
 """Human-friendly quantities: `100M` bits per second, `50us`, `64KB`, `50p` packets, and back."""
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from lab.errors import UsageError
+from mininet_topos import quantities
+from mininet_topos.quantities import DECIMAL
 
-_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+T = TypeVar("T")
+
 _BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_TIME_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 
 def _split(text: str, what: str, example: str) -> tuple[float, str]:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z/]*)\s*", text)
-    if not match:
-        raise UsageError(f"{what} {text!r} is not a number with a unit, such as {example}.")
-    return float(match[1]), match[2].lower()
+    return _usage(lambda: quantities.split(text, what, example))
+
+
+def _usage(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def parse_rate(text: str) -> int:
     """Bits per second of `100M`, `1.5Gbps`, `2500000`."""
-    value, unit = _split(text, "rate", "100M or 10Gbps")
-    unit = unit.removesuffix("bit/s").removesuffix("bps")
-    if unit not in _DECIMAL or value <= 0:
-        raise UsageError(f"rate {text!r}: need a positive number of k, M or G bits per second, such as 100M.")
-    return round(value * _DECIMAL[unit])
+    return _usage(lambda: quantities.parse_rate(text))
 
 
 def parse_time(text: str) -> int:
     """Nanoseconds of `50us`, `1.5ms`, `200ns`, `2s`."""
-    value, unit = _split(text, "time", "50us or 1ms")
-    if unit not in _TIME_NS:
-        raise UsageError(f"time {text!r}: the unit must be ns, us, ms or s.")
-    return round(value * _TIME_NS[unit])
+    return _usage(lambda: quantities.parse_time(text))
 
 
 def parse_size(text: str) -> int:
@@ -45,9 +46,9 @@ def parse_packet_rate(text: str) -> int:
     """Packets per second of `1000`, `1.5k`, `2Mpps`."""
     value, unit = _split(text, "packet rate", "1000 or 1.5k")
     unit = unit.removesuffix("pps")
-    if unit not in _DECIMAL or value <= 0:
+    if unit not in DECIMAL or value <= 0:
         raise UsageError(f"packet rate {text!r}: need a positive number of k, M or G packets per second, such as 1.5k.")
-    return round(value * _DECIMAL[unit])
+    return round(value * DECIMAL[unit])
 
 
 def parse_depth(text: str) -> tuple[int | None, int | None]:

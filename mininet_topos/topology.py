@@ -55,7 +55,8 @@ class Node:
     """A host or a switch.
 
     `index` counts from 0 within the layer. `ipv4` is "address/prefix length", of hosts only; `device_id` is
-    P4Runtime's, of switches only.
+    P4Runtime's, of switches only. `gateway_ipv4` is a host's gateway where it is not its network's first address.
+    `place` tells people where the node stands, such as "pod 1, rack 0".
     """
 
     name: str
@@ -65,16 +66,20 @@ class Node:
     mac: str
     ipv4: str | None = None
     device_id: int | None = None
+    gateway_ipv4: str | None = None
+    place: str | None = None
 
     @classmethod
-    def host(cls, index: int, ipv4: str, name: str = "") -> Node:
+    def host(cls, index: int, ipv4: str, name: str = "", place: str | None = None) -> Node:
         """The host number `index` (from 0) with its derived name and MAC."""
-        return cls(name or f"h{index + 1}", "host", "host", index, host_mac(ipv4.split("/")[0]), ipv4)
+        mac = host_mac(ipv4.split("/")[0])
+        return cls(name or f"h{index + 1}", "host", "host", index, mac, ipv4, place=place)
 
     @classmethod
-    def switch(cls, device_id: int, layer: str, index: int, name: str = "") -> Node:
+    def switch(cls, device_id: int, layer: str, index: int, name: str = "", place: str | None = None) -> Node:
         """The switch `device_id` (from 1), number `index` (from 0) of its layer, with its derived name and MAC."""
-        return cls(name or f"s{device_id}", "switch", layer, index, port_mac(device_id, 0), device_id=device_id)
+        mac = port_mac(device_id, 0)
+        return cls(name or f"s{device_id}", "switch", layer, index, mac, device_id=device_id, place=place)
 
     @property
     def is_host(self) -> bool:
@@ -92,8 +97,13 @@ class Node:
 
     @property
     def gateway(self) -> str:
-        """The IPv4 address of a host's gateway: the first of its network."""
-        return str(self.network.network_address + 1)
+        """The IPv4 address of a host's gateway: the first of its network unless told otherwise."""
+        if self.gateway_ipv4 is not None:
+            return self.gateway_ipv4
+        network = self.network
+        if network.prefixlen == 31:  # RFC 3021: two addresses, one at either end
+            return str(next(each for each in network if str(each) != self.address))
+        return str(network.network_address + 1)
 
     @property
     def _host_ipv4(self) -> str:
@@ -354,8 +364,8 @@ def _node_faults(node: Node) -> Iterator[tuple[str, str]]:
         yield "index", f"must not be negative, is {node.index}"
     if node.is_host:
         yield from _host_faults(node)
-    elif node.ipv4 is not None:
-        yield "ipv4", "a switch has no IPv4 address"
+    elif node.ipv4 is not None or node.gateway_ipv4 is not None:
+        yield ("gateway_ipv4" if node.ipv4 is None else "ipv4"), "a switch has no IPv4 address"
     elif node.device_id is None or not 1 <= node.device_id <= _MAX_16_BITS:
         yield "device_id", f"of a switch must be 1 to {_MAX_16_BITS}, is {node.device_id}"
 
@@ -371,12 +381,32 @@ def _host_faults(node: Node) -> Iterator[tuple[str, str]]:
     except ValueError as error:
         yield "ipv4", str(error)
         return
-    if interface.with_prefixlen != node.ipv4 or interface.network.prefixlen > 30:
-        yield "ipv4", f"{node.ipv4}: must be a plain address with a prefix length of at most 30"
-    elif interface.ip in (interface.network.network_address, interface.network.broadcast_address):
-        yield "ipv4", f"{node.ipv4} is the network or broadcast address of {interface.network}"
+    network = interface.network
+    if interface.with_prefixlen != node.ipv4 or network.prefixlen > 31:
+        yield "ipv4", f"{node.ipv4}: must be a plain address with a prefix length of at most 31"
+    elif _names_network(interface.ip, network):
+        yield "ipv4", f"{node.ipv4} is the network or broadcast address of {network}"
+    elif node.gateway_ipv4 is not None:
+        yield from _gateway_faults(node.gateway_ipv4, interface)
     elif node.address == node.gateway:
-        yield "ipv4", f"{node.address} is the gateway of {interface.network}"
+        yield "ipv4", f"{node.address} is the gateway of {network}"
+
+
+def _gateway_faults(text: str, interface: ipaddress.IPv4Interface) -> Iterator[tuple[str, str]]:
+    try:
+        gateway = ipaddress.IPv4Address(text)
+    except ValueError as error:
+        yield "gateway_ipv4", str(error)
+        return
+    if gateway not in interface.network or _names_network(gateway, interface.network):
+        yield "gateway_ipv4", f"{text} is no host's address of {interface.network}"
+    elif gateway == interface.ip:
+        yield "gateway_ipv4", f"{text} is the host's own address"
+
+
+def _names_network(address: ipaddress.IPv4Address, network: ipaddress.IPv4Network) -> bool:
+    """Whether an address means a network or all of it.  In a /31 both addresses are hosts' (RFC 3021)."""
+    return network.prefixlen < 31 and address in (network.network_address, network.broadcast_address)
 
 
 def _check_links(topology: Topology) -> None:

@@ -13,6 +13,7 @@ from controller.tables import table_dump
 from controller.targets import targets_of
 from lab.config import LabConfig
 from lab.emulation import Emulation
+from mininet_topos.catalogue import choose
 from ptf_tests.packets import write
 from tests.conftest import PLAIT, ROOT, needs_root, plait
 
@@ -28,9 +29,7 @@ while True:
 
 @needs_root
 def test_the_path_of_a_packet_through_a_fat_tree() -> None:
-    config = LabConfig.from_options(
-        kind="fattree", k=2, rate="100M", delay="50us", loss=0.0, links="memory", target="plait", program=None, seed=1
-    )
+    config = LabConfig.from_options(choose("fattree", {"k": 2}))
     with Emulation(config, lambda text: None) as lab:
         h1, h2 = lab.topology.hosts
         packet = write(h2.address, psn=7)
