@@ -24,7 +24,8 @@ def entity_text(entity: p4r.Entity, schema: fy.P4Schema) -> str:
     found: Any = getattr(entity, kind)
     match kind:
         case "table_entry":
-            return entries.describe(found, schema)
+            reset = " -> as in the program" if found.is_default_action and not found.HasField("action") else ""
+            return entries.describe(found, schema) + reset
         case "action_profile_member":
             return member_text(found, schema)
         case "action_profile_group":
@@ -55,7 +56,7 @@ def _of_entry(entry: Any, schema: fy.P4Schema) -> str:
     bare = p4r.TableEntry(
         table_id=entry.table_entry.table_id, match=entry.table_entry.match, priority=entry.table_entry.priority
     )
-    return entries.describe(bare, schema).removesuffix(" -> none")
+    return entries.describe(bare, schema)
 
 
 def member_text(member: p4r.ActionProfileMember, schema: fy.P4Schema) -> str:

@@ -76,7 +76,8 @@ def describe(entry: p4r.TableEntry, schema: fy.P4Schema) -> str:
     fields = [f"{name}={text}" for name, text in match_texts(entry, table).items() if text != values.ANY]
     match = "default" if entry.is_default_action else " ".join(fields)
     priority = f" priority={entry.priority}" if entry.priority else ""
-    return f"{table.alias} {match or 'any'}{priority} -> {action_text(entry.action, table)}"
+    action = f" -> {action_text(entry.action, table)}" if entry.HasField("action") else ""
+    return f"{table.alias} {match or 'any'}{priority}{action}"
 
 
 def match_texts(entry: p4r.TableEntry, table: fy.p4schema.P4Table) -> dict[str, str]:

@@ -255,7 +255,7 @@ async def test_misspelt_verbs(fabric, verb, arguments, message):
 async def test_delete_of_what_is_not_there(fabric):
     await fabric.install()
     with pytest.raises(
-        RefusedError, match="refused delete dmac hdr.ethernet.dst_addr=00:00:00:00:00:01 -> none: NOT_FOUND"
+        RefusedError, match="refused delete dmac hdr.ethernet.dst_addr=00:00:00:00:00:01: NOT_FOUND"
     ):
         await tables.table_del(fabric.targets[0], "dmac", ["dst_addr=1"])
 
