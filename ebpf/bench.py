@@ -52,9 +52,13 @@ class _Bench:
         self._ffi, self._lib = build.NATIVE.load(ROOT)
         self._maps: list[mmap.mmap] = []
         slot = nic.register_host(_MAC, _LOOPBACK)
-        qps = self._cast("struct nic_qp *", self._map(nic, "qps", nic.defines["NIC_MAX_QPS"] * 256))
+        qps = self._cast(
+            "struct nic_qp *", self._map(nic, "qps", nic.defines["NIC_MAX_QPS"] * self._ffi.sizeof("struct nic_qp"))
+        )
         regions = self._cast("struct nic_region *", self._map(nic, "regions", nic.defines["NIC_MAX_REGIONS"] * 64))
-        self._lib.nic_native_icrc_tables(self._cast("wire_u32 *", self._map(nic, "icrc_tables", 9 * 1024)))
+        self._lib.nic_native_icrc_tables(
+            self._cast("wire_u32 *", self._map(nic, "icrc_tables", self._lib.nic_native_icrc_tables(self._ffi.NULL)))
+        )
         self._saved = self._map(nic, "bench", 4096)
         self.qp = qps[_QPN % nic.defines["NIC_MAX_QPS"]]
         self._qp_slot = _QPN % nic.defines["NIC_MAX_QPS"]
@@ -62,7 +66,7 @@ class _Bench:
         config.local_ip, config.remote_ip = _ip_number(_IP), _ip_number(_PEER_IP)
         config.remote_qpn, config.pd, config.host, config.path_mtu = 5, 1, slot, _PAYLOAD
         config.pkey, config.state = codes.ROCEV2_DEFAULT_PKEY, codes.QpState.RTS
-        config.ack_icrc_base = self._lib.nic_native_ack_base(self._ffi.addressof(config))
+        self._lib.nic_native_icrc_bases(self._ffi.addressof(config))
         config.qpn = _QPN
         region = regions[_KEY % nic.defines["NIC_MAX_REGIONS"]]
         region.va, region.length, region.access, region.pd, region.rkey = 0, 1 << 16, 7, 1, _KEY
@@ -77,7 +81,7 @@ class _Bench:
 
     def inside_message(self, frame: bytes, nak_outstanding: bool = False) -> None:
         """The state that every repetition starts from: _PSN is expected, inside a long message."""
-        responder = self.qp.responder
+        responder = self.qp.receiver[0]
         responder.epsn, responder.next_va, responder.remaining, responder.rkey = _PSN, 0, 1 << 16, _KEY
         responder.nak_outstanding = nak_outstanding
         state = bytes(self._ffi.buffer(self._ffi.addressof(responder)))
@@ -103,7 +107,7 @@ def run(repeat: int = REPEAT, rounds: int = ROUNDS) -> dict[str, Any]:
         empty_ns = statistics.median(empty.run(plain, repeat).nanoseconds for _ in range(rounds))
         for name, frame, verdict in (("in_order_ns", plain, _XDP_DROP), ("acknowledged_ns", asking, _XDP_TX)):
             bench.inside_message(frame)
-            if receive.run(frame).verdict != verdict or bench.qp.responder.epsn != _PSN + 1:
+            if receive.run(frame).verdict != verdict or bench.qp.receiver[0].epsn != _PSN + 1:
                 raise RuntimeError(f"the packet for {name} was not taken as meant; the figures would mean nothing")
             result[name] = empty_ns + net(receive, frame, restore)
         bench.inside_message(ahead, nak_outstanding=True)

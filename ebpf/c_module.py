@@ -29,10 +29,11 @@ class BuildError(Exception):
 
 
 def declarations(header: Path) -> str:
-    """A header as cffi wants it: its declarations and integer constants, without the rest of the preprocessor's."""
+    """A header as cffi wants it: declarations and integer constants, without functions and the preprocessor's rest."""
     text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
+    text = re.sub(r"^WIRE_FN .*?^}$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^_Static_assert\(.*?\);$", "", text, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"^#(?!define \w+ +(0x[0-9a-f]+|\d+)$).*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"^#(?!define \w+ +(0x[0-9a-f]+|\d+)\s*$).*$", "", text, flags=re.MULTILINE)
 
 
 def sanitizer_environment() -> dict[str, str] | None:

@@ -35,6 +35,8 @@ class NicSizes:
     hosts: int = 256
     queue_pairs: int = 4096
     regions: int = 4096
+    receive_queues: int = 4096
+    receives: int = 1 << 16
     doorbell_pages: int = 64
     # The arena is an array of chunks.  The verifier would allow 2^28 bytes, but BCC's compiler writes a whole chunk of
     # zeros into its object, several times over.
@@ -59,6 +61,8 @@ class NicSizes:
             "NIC_MAX_HOSTS": _power_of_two(self.hosts + 1),  # slot 0 is nobody's
             "NIC_MAX_QPS": _power_of_two(self.queue_pairs),
             "NIC_MAX_REGIONS": _power_of_two(self.regions),
+            "NIC_MAX_RQS": _power_of_two(self.receive_queues),
+            "NIC_MAX_RECVS": _power_of_two(self.receives),
             "NIC_CHUNK_SHIFT": self.chunk_shift,
             "NIC_CHUNKS": self.chunks,
             "NIC_DOORBELL_PAGES": _power_of_two(self.doorbell_pages),

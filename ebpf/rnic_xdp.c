@@ -2,12 +2,12 @@
  * The XDP shell around the NIC core: maps, look-ups, placement and sending.  What a packet means is decided in core/.
  *
  * One program, loaded once, serves all hosts of a lab on this machine.  The loader gives the sizes (-D): NIC_MAX_HOSTS,
- * NIC_MAX_QPS, NIC_MAX_REGIONS (powers of two), NIC_CHUNK_SHIFT and NIC_CHUNKS (the arena), NIC_DOORBELL_PAGES.
+ * NIC_MAX_QPS, NIC_MAX_REGIONS, NIC_MAX_RQS, NIC_MAX_RECVS (powers of two), NIC_CHUNK_SHIFT and NIC_CHUNKS (the arena), NIC_DOORBELL_PAGES.
  *
  * BCC compiles this file: no libbpf and no libc header may be included.
  */
 #include "core/nic.h"
-#include "core/ack.h"
+#include "core/reply.h"
 
 /* The arena: all registered memory, in chunks, since the verifier wants offsets below 2^29.  A packet may span two. */
 #define NIC_CHUNK_BYTES (1ull << NIC_CHUNK_SHIFT)
@@ -21,6 +21,9 @@ BPF_F_TABLE("array", u32, struct nic_chunk, arena, NIC_CHUNKS, BPF_F_MMAPABLE);
 /* Queue pairs and regions by the low bits of their number and key. */
 BPF_F_TABLE("array", u32, struct nic_qp, qps, NIC_MAX_QPS, BPF_F_MMAPABLE);
 BPF_F_TABLE("array", u32, struct nic_region, regions, NIC_MAX_REGIONS, BPF_F_MMAPABLE);
+/* Receive queues by their number, and the receives of all of them. */
+BPF_F_TABLE("array", u32, struct nic_rq, rqs, NIC_MAX_RQS, BPF_F_MMAPABLE);
+BPF_F_TABLE("array", u32, struct nic_recv, recvs, NIC_MAX_RECVS, BPF_F_MMAPABLE);
 /* By host slot; slot 0 is for frames that are no host's. */
 BPF_F_TABLE("array", u32, struct nic_counters, counters, NIC_MAX_HOSTS, BPF_F_MMAPABLE);
 /* One element: constants for the ICRC of acknowledge packets, written by the agent. */
@@ -114,22 +117,46 @@ WIRE_FN void ring_doorbell(u32 qp_slot, u32 qpn)
 	doorbells.ringbuf_output(&bell, sizeof(bell), 0);
 }
 
-/* The received frame becomes the reply. */
-WIRE_FN int reply(struct xdp_md *ctx, const struct nic_qp *qp, const struct nic_packet *p, const struct nic_verdict *v)
+/* The received frame becomes the reply.  `kind` is a constant, so that the frame's length is one. */
+WIRE_FN int reply_as(struct xdp_md *ctx, const struct nic_qp *qp, const struct nic_packet *p,
+		     const struct nic_verdict *v, wire_u8 kind)
 {
 	u32 zero = 0;
 	const struct nic_icrc_tables *tables = icrc_tables.lookup(&zero);
 	int length = (int)(ctx->data_end - ctx->data);
+	int wanted = WIRE_ETHERNET_LEN + (int)nic_reply_total_len(kind);
 	wire_u8 *frame;
 
-	/* Growing (an invalid request shorter than an ACK) works only where the driver left tail room. */
-	if (!tables || (length != NIC_ACK_FRAME && bpf_xdp_adjust_tail(ctx, NIC_ACK_FRAME - length)))
+	/* Growing (a request shorter than its reply) works only where the driver left tail room. */
+	if (!tables || (length != wanted && bpf_xdp_adjust_tail(ctx, wanted - length)))
 		return XDP_DROP;
 	frame = (wire_u8 *)(long)ctx->data;
-	if (frame + NIC_ACK_FRAME > (wire_u8 *)(long)ctx->data_end)
+	if (frame + wanted > (wire_u8 *)(long)ctx->data_end)
 		return XDP_DROP;
-	nic_ack_write(frame, qp, p, v, tables);
+	nic_reply_write(frame, qp, p, v, kind, tables);
 	return XDP_TX;
+}
+
+WIRE_FN int reply(struct xdp_md *ctx, const struct nic_qp *qp, const struct nic_packet *p, const struct nic_verdict *v)
+{
+	if (v->reply == NIC_REPLY_ACK)
+		return reply_as(ctx, qp, p, v, NIC_REPLY_ACK);
+	if (v->reply == NIC_REPLY_XACK)
+		return reply_as(ctx, qp, p, v, NIC_REPLY_XACK);
+	return reply_as(ctx, qp, p, v, NIC_REPLY_CNP);
+}
+
+/* The receive that the packet needs, or NULL: nothing is posted. */
+WIRE_FN struct nic_recv *find_recv(const struct nic_qp *qp, const struct nic_packet *p)
+{
+	u32 slot = qp->config.rq & (NIC_MAX_RQS - 1);
+	u32 number = nic_recv_number(qp, p);
+	struct nic_rq *rq = rqs.lookup(&slot);
+
+	if (!rq || !nic_recv_posted(rq, number, qp->receiver[NIC_STREAM_REQUEST].completed))
+		return 0;
+	slot = (rq->base + (number & rq->mask)) & (NIC_MAX_RECVS - 1);
+	return recvs.lookup(&slot);
 }
 
 /* The one exit: each frame counts exactly one event. */
@@ -139,7 +166,7 @@ WIRE_FN int finish(u32 host, const struct nic_packet *p, const struct nic_verdic
 
 	if (!c)
 		return action;
-	__sync_fetch_and_add(&c->events[v->event % NIC_EVENT_SLOTS], 1);
+	__sync_fetch_and_add(&c->events[v->event & (NIC_EVENT_SLOTS - 1)], 1);
 	if (v->place_length)
 		__sync_fetch_and_add(&c->bytes_placed, v->place_length);
 	if (nic_counts_ce(p, v))
@@ -155,8 +182,9 @@ WIRE_FN int receive(struct xdp_md *ctx)
 {
 	struct nic_packet p;
 	struct nic_verdict v = {};
-	const struct nic_region *region = 0;
+	struct nic_refs refs = {};
 	struct nic_qp *qp;
+	u64 now = 0;
 	u32 slot, key;
 	int action = XDP_DROP;
 	int event = nic_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end, &p);
@@ -172,10 +200,14 @@ WIRE_FN int receive(struct xdp_md *ctx)
 			action = XDP_PASS;
 		goto out;
 	}
-	key = nic_region_key(qp, &p);
+	if (nic_needs_recv(&p))
+		refs.recv = find_recv(qp, &p);
+	key = nic_region_key(qp, &p, refs.recv);
 	slot = key & (NIC_MAX_REGIONS - 1);
-	region = nic_region_valid(regions.lookup(&slot), key);
-	nic_receive(qp, &p, region, &v);
+	refs.region = nic_region_valid(regions.lookup(&slot), key);
+	if (nic_needs_time(qp, &p))
+		now = bpf_ktime_get_ns();
+	nic_receive(qp, &p, &refs, now, &v);
 	if (v.place_length)
 		place(ctx, &p, &v);
 	if (v.doorbell)
@@ -208,7 +240,7 @@ int pass(struct xdp_md *ctx)
 #define NIC_BENCH_HEAD 80
 
 struct nic_bench {
-	struct nic_responder responder;
+	struct nic_receiver receiver;
 	wire_u32 qp_slot;
 	wire_u32 frame_length;
 	wire_u8 head[NIC_BENCH_HEAD];
@@ -229,7 +261,7 @@ WIRE_FN int bench_restore(struct xdp_md *ctx)
 	qp = qps.lookup(&slot);
 	if (!qp)
 		return 0;
-	qp->responder = saved->responder;
+	qp->receiver[NIC_STREAM_REQUEST] = saved->receiver;
 	if (length != (int)saved->frame_length && bpf_xdp_adjust_tail(ctx, (int)saved->frame_length - length))
 		return 0;
 	return bpf_xdp_store_bytes(ctx, 0, saved->head, NIC_BENCH_HEAD) == 0;

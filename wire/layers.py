@@ -8,7 +8,7 @@ from scapy.fields import BitEnumField, BitField, XBitField
 from wire import codes
 from wire.rocev2 import ICRCField, RoceLayer, TransportLayer, bind, names
 
-__all__ = ["AETH", "BTH", "ImmDt", "RETH"]
+__all__ = ["AETH", "AtomicAckETH", "AtomicETH", "BTH", "IETH", "ImmDt", "RETH", "XAck", "XData"]
 
 
 class BTH(TransportLayer):
@@ -27,7 +27,7 @@ class BTH(TransportLayer):
         BitField("reserved6", 0, 6),
         BitField("dest_qpn", 0, 24),
         BitField("ack_req", 0, 1),
-        BitField("reserved7", 0, 7),
+        BitEnumField("extension", 0, 7, names(codes.BthExtension)),
         BitField("psn", 0, 24),
         ICRCField("icrc"),
     ]
@@ -60,6 +60,69 @@ class ImmDt(RoceLayer):
     header_bytes = codes.IMMDT_LEN
     fields_desc = [
         BitField("immediate", 0, 32),
+    ]
+
+
+class AtomicETH(RoceLayer):
+    name = "AtomicETH"
+    header_name = "atomic_eth"
+    header_bytes = codes.ATOMIC_ETH_LEN
+    fields_desc = [
+        XBitField("virtual_address", 0, 64),
+        BitField("rkey", 0, 32),
+        XBitField("swap_add", 0, 64),
+        XBitField("compare", 0, 64),
+    ]
+
+
+class AtomicAckETH(RoceLayer):
+    name = "AtomicAckETH"
+    header_name = "atomic_ack_eth"
+    header_bytes = codes.ATOMIC_ACK_ETH_LEN
+    fields_desc = [
+        XBitField("original", 0, 64),
+    ]
+
+
+class IETH(RoceLayer):
+    name = "IETH"
+    header_name = "ieth"
+    header_bytes = codes.IETH_LEN
+    fields_desc = [
+        BitField("rkey", 0, 32),
+    ]
+
+
+class XData(RoceLayer):
+    name = "XData"
+    header_name = "xdata"
+    header_bytes = codes.XDATA_LEN
+    fields_desc = [
+        BitField("retransmission", 0, 1),
+        BitField("synchronise", 0, 1),
+        BitField("last", 0, 1),
+        BitField("reserved_flags", 0, 5),
+        BitField("msn", 0, 24),
+        BitField("reserved_ipsn", 0, 8),
+        BitField("ipsn", 0, 24),
+        BitField("reserved_wqe", 0, 8),
+        BitField("wqe_sn", 0, 24),
+        BitField("head", 0, 32),
+    ]
+
+
+class XAck(RoceLayer):
+    name = "XAck"
+    header_name = "xack"
+    header_bytes = codes.XACK_LEN
+    fields_desc = [
+        BitField("sack_valid", 0, 1),
+        BitField("ece", 0, 1),
+        BitField("retransmission", 0, 1),
+        BitField("reserved_flags", 0, 5),
+        BitField("sack_psn", 0, 24),
+        BitField("path", 0, 16),
+        BitField("reserved16", 0, 16),
     ]
 
 

@@ -96,8 +96,23 @@ static inline const char *wire_bth_opcode_name(unsigned code)
 		return "RC_SEND_LAST_INVALIDATE";
 	case WIRE_BTH_OPCODE_RC_SEND_ONLY_INVALIDATE:
 		return "RC_SEND_ONLY_INVALIDATE";
+	case WIRE_BTH_OPCODE_RC_READ_ACKNOWLEDGE:
+		return "RC_READ_ACKNOWLEDGE";
 	case WIRE_BTH_OPCODE_CNP:
 		return "CNP";
+	}
+	return "UNKNOWN";
+}
+
+static inline const char *wire_bth_extension_name(unsigned code)
+{
+	switch (code) {
+	case WIRE_BTH_EXTENSION_NONE:
+		return "NONE";
+	case WIRE_BTH_EXTENSION_DATA:
+		return "DATA";
+	case WIRE_BTH_EXTENSION_ACK:
+		return "ACK";
 	}
 	return "UNKNOWN";
 }
@@ -171,6 +186,32 @@ static inline const char *wire_nic_event_name(unsigned code)
 		return "NAK_BOUNDS";
 	case WIRE_NIC_EVENT_CNP_RECEIVED:
 		return "CNP_RECEIVED";
+	case WIRE_NIC_EVENT_REQUEST_OUT_OF_ORDER:
+		return "REQUEST_OUT_OF_ORDER";
+	case WIRE_NIC_EVENT_REQUEST_BEYOND:
+		return "REQUEST_BEYOND";
+	case WIRE_NIC_EVENT_REQUEST_NO_BITMAP:
+		return "REQUEST_NO_BITMAP";
+	case WIRE_NIC_EVENT_REQUEST_EARLY_FAULT:
+		return "REQUEST_EARLY_FAULT";
+	case WIRE_NIC_EVENT_SYNCHRONISE_REFUSED:
+		return "SYNCHRONISE_REFUSED";
+	case WIRE_NIC_EVENT_RNR_NAK_SENT:
+		return "RNR_NAK_SENT";
+	case WIRE_NIC_EVENT_RESPONSE_PLACED:
+		return "RESPONSE_PLACED";
+	case WIRE_NIC_EVENT_RESPONSE_OUT_OF_ORDER:
+		return "RESPONSE_OUT_OF_ORDER";
+	case WIRE_NIC_EVENT_RESPONSE_DUPLICATE:
+		return "RESPONSE_DUPLICATE";
+	case WIRE_NIC_EVENT_RESPONSE_SEQ_ERROR:
+		return "RESPONSE_SEQ_ERROR";
+	case WIRE_NIC_EVENT_SACK_RECEIVED:
+		return "SACK_RECEIVED";
+	case WIRE_NIC_EVENT_DROP_BAD_ICRC:
+		return "DROP_BAD_ICRC";
+	case WIRE_NIC_EVENT_PAUSE_RECEIVED:
+		return "PAUSE_RECEIVED";
 	}
 	return "UNKNOWN";
 }

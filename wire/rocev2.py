@@ -15,13 +15,15 @@ from scapy.fields import XIntField
 from scapy.layers.inet import IP, UDP
 from scapy.packet import Packet, bind_top_down
 
-from wire.codes import BTH_LEN, ICRC_BYTES, ROCEV2_UDP_PORT, BthOpcode
+from wire.codes import BTH_LEN, ICRC_BYTES, ROCEV2_UDP_PORT, BthExtension, BthOpcode
 from wire.icrc import icrc
 
-_RETH, _AETH, _IMMDT = "reth", "aeth", "immdt"
+_RETH, _AETH, _IMMDT, _IETH, _ATOMIC, _ATOMIC_ACK = "reth", "aeth", "immdt", "ieth", "atomic_eth", "atomic_ack_eth"
 
-# Headers (by their names in headers.p4) after the BTH, in order.  What headers.p4 does not declare yet (atomic and
-# invalidate headers, a CNP's reserved bytes) stays payload.
+# Plait's own header, which stands first, by the BTH's `extension`.
+OWN_HEADER: dict[int, tuple[str, ...]] = {BthExtension.DATA: ("xdata",), BthExtension.ACK: ("xack",)}
+
+# Headers (by their names in headers.p4) that an opcode calls for, in order.  A CNP's reserved bytes are payload.
 EXTENSIONS: dict[int, tuple[str, ...]] = {
     BthOpcode.RC_SEND_FIRST: (),
     BthOpcode.RC_SEND_MIDDLE: (),
@@ -41,11 +43,12 @@ EXTENSIONS: dict[int, tuple[str, ...]] = {
     BthOpcode.RC_READ_RESPONSE_LAST: (_AETH,),
     BthOpcode.RC_READ_RESPONSE_ONLY: (_AETH,),
     BthOpcode.RC_ACKNOWLEDGE: (_AETH,),
-    BthOpcode.RC_ATOMIC_ACKNOWLEDGE: (_AETH,),
-    BthOpcode.RC_COMPARE_SWAP: (),
-    BthOpcode.RC_FETCH_ADD: (),
-    BthOpcode.RC_SEND_LAST_INVALIDATE: (),
-    BthOpcode.RC_SEND_ONLY_INVALIDATE: (),
+    BthOpcode.RC_ATOMIC_ACKNOWLEDGE: (_AETH, _ATOMIC_ACK),
+    BthOpcode.RC_COMPARE_SWAP: (_ATOMIC,),
+    BthOpcode.RC_FETCH_ADD: (_ATOMIC,),
+    BthOpcode.RC_SEND_LAST_INVALIDATE: (_IETH,),
+    BthOpcode.RC_SEND_ONLY_INVALIDATE: (_IETH,),
+    BthOpcode.RC_READ_ACKNOWLEDGE: (_AETH,),
     BthOpcode.CNP: (),
 }
 _missing = set(BthOpcode) - set(EXTENSIONS)
@@ -74,7 +77,8 @@ class RoceLayer(Packet):
             transport = transport.underlayer
         if not isinstance(transport, TransportLayer):
             return conf.raw_layer
-        chain = (transport.header_name, *EXTENSIONS.get(transport.opcode, ()))
+        own = OWN_HEADER.get(transport.extension, ())
+        chain = (transport.header_name, *own, *EXTENSIONS.get(transport.opcode, ()))
         following = chain[chain.index(self.header_name) + 1 :] if self.header_name in chain else ()
         layer = self.by_header.get(following[0]) if following else None
         return layer if layer is not None and len(payload) >= layer.header_bytes else conf.raw_layer

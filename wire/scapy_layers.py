@@ -9,7 +9,10 @@ from wire.text import class_name, notice
 
 _IN_SCAPY = {"ethernet", "ipv4", "udp"}  # its Ether, IP and UDP
 _TRANSPORT = "bth"
-_CLASS_NAMES = {"bth": "BTH", "reth": "RETH", "aeth": "AETH", "immdt": "ImmDt"}
+_CLASS_NAMES = {
+    **{"bth": "BTH", "reth": "RETH", "aeth": "AETH", "immdt": "ImmDt", "ieth": "IETH"},
+    **{"atomic_eth": "AtomicETH", "atomic_ack_eth": "AtomicAckETH", "xdata": "XData", "xack": "XAck"},
+}
 _DEFAULTS = {("bth", "pkey"): "codes.ROCEV2_DEFAULT_PKEY"}
 
 

@@ -82,7 +82,14 @@ enum wire_bth_opcode {
 	WIRE_BTH_OPCODE_RC_FETCH_ADD = 0x14,
 	WIRE_BTH_OPCODE_RC_SEND_LAST_INVALIDATE = 0x16,
 	WIRE_BTH_OPCODE_RC_SEND_ONLY_INVALIDATE = 0x17,
+	WIRE_BTH_OPCODE_RC_READ_ACKNOWLEDGE = 0x18,
 	WIRE_BTH_OPCODE_CNP = 0x81,
+};
+
+enum wire_bth_extension {
+	WIRE_BTH_EXTENSION_NONE = 0,
+	WIRE_BTH_EXTENSION_DATA = 1,
+	WIRE_BTH_EXTENSION_ACK = 2,
 };
 
 enum wire_aeth_kind {
@@ -542,13 +549,13 @@ WIRE_FN void wire_bth_set_ack_req(struct wire_bth *h, wire_u8 v)
 	h->bytes[8] = (wire_u8)((h->bytes[8] & 0x7f) | ((v << 7) & 0x80));
 }
 
-/* reserved7: byte 8 bit 6, 7 bits */
-WIRE_FN wire_u8 wire_bth_get_reserved7(const struct wire_bth *h)
+/* extension: byte 8 bit 6, 7 bits, bth_extension */
+WIRE_FN wire_u8 wire_bth_get_extension(const struct wire_bth *h)
 {
 	return (wire_u8)(h->bytes[8] & 0x7f);
 }
 
-WIRE_FN void wire_bth_set_reserved7(struct wire_bth *h, wire_u8 v)
+WIRE_FN void wire_bth_set_extension(struct wire_bth *h, wire_u8 v)
 {
 	h->bytes[8] = (wire_u8)((h->bytes[8] & 0x80) | (v & 0x7f));
 }
@@ -688,11 +695,389 @@ WIRE_FN void wire_immdt_set_immediate(struct wire_immdt *h, wire_u32 v)
 	h->bytes[3] = (wire_u8)v;
 }
 
+#define WIRE_ATOMIC_ETH_LEN 28
+struct wire_atomic_eth {
+	wire_u8 bytes[WIRE_ATOMIC_ETH_LEN];
+};
+_Static_assert(sizeof(struct wire_atomic_eth) == WIRE_ATOMIC_ETH_LEN, "atomic_eth has no padding");
+
+/* virtual_address: byte 0, 64 bits */
+WIRE_FN wire_u64 wire_atomic_eth_get_virtual_address(const struct wire_atomic_eth *h)
+{
+	return (wire_u64)((wire_u64)h->bytes[0] << 56 |
+		(wire_u64)h->bytes[1] << 48 |
+		(wire_u64)h->bytes[2] << 40 |
+		(wire_u64)h->bytes[3] << 32 |
+		(wire_u64)h->bytes[4] << 24 |
+		(wire_u64)h->bytes[5] << 16 |
+		(wire_u64)h->bytes[6] << 8 |
+		(wire_u64)h->bytes[7]);
+}
+
+WIRE_FN void wire_atomic_eth_set_virtual_address(struct wire_atomic_eth *h, wire_u64 v)
+{
+	h->bytes[0] = (wire_u8)(v >> 56);
+	h->bytes[1] = (wire_u8)(v >> 48);
+	h->bytes[2] = (wire_u8)(v >> 40);
+	h->bytes[3] = (wire_u8)(v >> 32);
+	h->bytes[4] = (wire_u8)(v >> 24);
+	h->bytes[5] = (wire_u8)(v >> 16);
+	h->bytes[6] = (wire_u8)(v >> 8);
+	h->bytes[7] = (wire_u8)v;
+}
+
+/* rkey: byte 8, 32 bits */
+WIRE_FN wire_u32 wire_atomic_eth_get_rkey(const struct wire_atomic_eth *h)
+{
+	return (wire_u32)((wire_u32)h->bytes[8] << 24 |
+		(wire_u32)h->bytes[9] << 16 |
+		(wire_u32)h->bytes[10] << 8 |
+		(wire_u32)h->bytes[11]);
+}
+
+WIRE_FN void wire_atomic_eth_set_rkey(struct wire_atomic_eth *h, wire_u32 v)
+{
+	h->bytes[8] = (wire_u8)(v >> 24);
+	h->bytes[9] = (wire_u8)(v >> 16);
+	h->bytes[10] = (wire_u8)(v >> 8);
+	h->bytes[11] = (wire_u8)v;
+}
+
+/* swap_add: byte 12, 64 bits */
+WIRE_FN wire_u64 wire_atomic_eth_get_swap_add(const struct wire_atomic_eth *h)
+{
+	return (wire_u64)((wire_u64)h->bytes[12] << 56 |
+		(wire_u64)h->bytes[13] << 48 |
+		(wire_u64)h->bytes[14] << 40 |
+		(wire_u64)h->bytes[15] << 32 |
+		(wire_u64)h->bytes[16] << 24 |
+		(wire_u64)h->bytes[17] << 16 |
+		(wire_u64)h->bytes[18] << 8 |
+		(wire_u64)h->bytes[19]);
+}
+
+WIRE_FN void wire_atomic_eth_set_swap_add(struct wire_atomic_eth *h, wire_u64 v)
+{
+	h->bytes[12] = (wire_u8)(v >> 56);
+	h->bytes[13] = (wire_u8)(v >> 48);
+	h->bytes[14] = (wire_u8)(v >> 40);
+	h->bytes[15] = (wire_u8)(v >> 32);
+	h->bytes[16] = (wire_u8)(v >> 24);
+	h->bytes[17] = (wire_u8)(v >> 16);
+	h->bytes[18] = (wire_u8)(v >> 8);
+	h->bytes[19] = (wire_u8)v;
+}
+
+/* compare: byte 20, 64 bits */
+WIRE_FN wire_u64 wire_atomic_eth_get_compare(const struct wire_atomic_eth *h)
+{
+	return (wire_u64)((wire_u64)h->bytes[20] << 56 |
+		(wire_u64)h->bytes[21] << 48 |
+		(wire_u64)h->bytes[22] << 40 |
+		(wire_u64)h->bytes[23] << 32 |
+		(wire_u64)h->bytes[24] << 24 |
+		(wire_u64)h->bytes[25] << 16 |
+		(wire_u64)h->bytes[26] << 8 |
+		(wire_u64)h->bytes[27]);
+}
+
+WIRE_FN void wire_atomic_eth_set_compare(struct wire_atomic_eth *h, wire_u64 v)
+{
+	h->bytes[20] = (wire_u8)(v >> 56);
+	h->bytes[21] = (wire_u8)(v >> 48);
+	h->bytes[22] = (wire_u8)(v >> 40);
+	h->bytes[23] = (wire_u8)(v >> 32);
+	h->bytes[24] = (wire_u8)(v >> 24);
+	h->bytes[25] = (wire_u8)(v >> 16);
+	h->bytes[26] = (wire_u8)(v >> 8);
+	h->bytes[27] = (wire_u8)v;
+}
+
+#define WIRE_ATOMIC_ACK_ETH_LEN 8
+struct wire_atomic_ack_eth {
+	wire_u8 bytes[WIRE_ATOMIC_ACK_ETH_LEN];
+};
+_Static_assert(sizeof(struct wire_atomic_ack_eth) == WIRE_ATOMIC_ACK_ETH_LEN, "atomic_ack_eth has no padding");
+
+/* original: byte 0, 64 bits */
+WIRE_FN wire_u64 wire_atomic_ack_eth_get_original(const struct wire_atomic_ack_eth *h)
+{
+	return (wire_u64)((wire_u64)h->bytes[0] << 56 |
+		(wire_u64)h->bytes[1] << 48 |
+		(wire_u64)h->bytes[2] << 40 |
+		(wire_u64)h->bytes[3] << 32 |
+		(wire_u64)h->bytes[4] << 24 |
+		(wire_u64)h->bytes[5] << 16 |
+		(wire_u64)h->bytes[6] << 8 |
+		(wire_u64)h->bytes[7]);
+}
+
+WIRE_FN void wire_atomic_ack_eth_set_original(struct wire_atomic_ack_eth *h, wire_u64 v)
+{
+	h->bytes[0] = (wire_u8)(v >> 56);
+	h->bytes[1] = (wire_u8)(v >> 48);
+	h->bytes[2] = (wire_u8)(v >> 40);
+	h->bytes[3] = (wire_u8)(v >> 32);
+	h->bytes[4] = (wire_u8)(v >> 24);
+	h->bytes[5] = (wire_u8)(v >> 16);
+	h->bytes[6] = (wire_u8)(v >> 8);
+	h->bytes[7] = (wire_u8)v;
+}
+
+#define WIRE_IETH_LEN 4
+struct wire_ieth {
+	wire_u8 bytes[WIRE_IETH_LEN];
+};
+_Static_assert(sizeof(struct wire_ieth) == WIRE_IETH_LEN, "ieth has no padding");
+
+/* rkey: byte 0, 32 bits */
+WIRE_FN wire_u32 wire_ieth_get_rkey(const struct wire_ieth *h)
+{
+	return (wire_u32)((wire_u32)h->bytes[0] << 24 |
+		(wire_u32)h->bytes[1] << 16 |
+		(wire_u32)h->bytes[2] << 8 |
+		(wire_u32)h->bytes[3]);
+}
+
+WIRE_FN void wire_ieth_set_rkey(struct wire_ieth *h, wire_u32 v)
+{
+	h->bytes[0] = (wire_u8)(v >> 24);
+	h->bytes[1] = (wire_u8)(v >> 16);
+	h->bytes[2] = (wire_u8)(v >> 8);
+	h->bytes[3] = (wire_u8)v;
+}
+
+#define WIRE_XDATA_LEN 16
+struct wire_xdata {
+	wire_u8 bytes[WIRE_XDATA_LEN];
+};
+_Static_assert(sizeof(struct wire_xdata) == WIRE_XDATA_LEN, "xdata has no padding");
+
+/* retransmission: byte 0 bit 7, 1 bit */
+WIRE_FN wire_u8 wire_xdata_get_retransmission(const struct wire_xdata *h)
+{
+	return (wire_u8)(h->bytes[0] >> 7);
+}
+
+WIRE_FN void wire_xdata_set_retransmission(struct wire_xdata *h, wire_u8 v)
+{
+	h->bytes[0] = (wire_u8)((h->bytes[0] & 0x7f) | ((v << 7) & 0x80));
+}
+
+/* synchronise: byte 0 bit 6, 1 bit */
+WIRE_FN wire_u8 wire_xdata_get_synchronise(const struct wire_xdata *h)
+{
+	return (wire_u8)((h->bytes[0] >> 6) & 0x01);
+}
+
+WIRE_FN void wire_xdata_set_synchronise(struct wire_xdata *h, wire_u8 v)
+{
+	h->bytes[0] = (wire_u8)((h->bytes[0] & 0xbf) | ((v << 6) & 0x40));
+}
+
+/* last: byte 0 bit 5, 1 bit */
+WIRE_FN wire_u8 wire_xdata_get_last(const struct wire_xdata *h)
+{
+	return (wire_u8)((h->bytes[0] >> 5) & 0x01);
+}
+
+WIRE_FN void wire_xdata_set_last(struct wire_xdata *h, wire_u8 v)
+{
+	h->bytes[0] = (wire_u8)((h->bytes[0] & 0xdf) | ((v << 5) & 0x20));
+}
+
+/* reserved_flags: byte 0 bit 4, 5 bits */
+WIRE_FN wire_u8 wire_xdata_get_reserved_flags(const struct wire_xdata *h)
+{
+	return (wire_u8)(h->bytes[0] & 0x1f);
+}
+
+WIRE_FN void wire_xdata_set_reserved_flags(struct wire_xdata *h, wire_u8 v)
+{
+	h->bytes[0] = (wire_u8)((h->bytes[0] & 0xe0) | (v & 0x1f));
+}
+
+/* msn: byte 1, 24 bits */
+WIRE_FN wire_u32 wire_xdata_get_msn(const struct wire_xdata *h)
+{
+	return (wire_u32)((wire_u32)h->bytes[1] << 16 |
+		(wire_u32)h->bytes[2] << 8 |
+		(wire_u32)h->bytes[3]);
+}
+
+WIRE_FN void wire_xdata_set_msn(struct wire_xdata *h, wire_u32 v)
+{
+	h->bytes[1] = (wire_u8)(v >> 16);
+	h->bytes[2] = (wire_u8)(v >> 8);
+	h->bytes[3] = (wire_u8)v;
+}
+
+/* reserved_ipsn: byte 4, 8 bits */
+WIRE_FN wire_u8 wire_xdata_get_reserved_ipsn(const struct wire_xdata *h)
+{
+	return (wire_u8)h->bytes[4];
+}
+
+WIRE_FN void wire_xdata_set_reserved_ipsn(struct wire_xdata *h, wire_u8 v)
+{
+	h->bytes[4] = (wire_u8)v;
+}
+
+/* ipsn: byte 5, 24 bits */
+WIRE_FN wire_u32 wire_xdata_get_ipsn(const struct wire_xdata *h)
+{
+	return (wire_u32)((wire_u32)h->bytes[5] << 16 |
+		(wire_u32)h->bytes[6] << 8 |
+		(wire_u32)h->bytes[7]);
+}
+
+WIRE_FN void wire_xdata_set_ipsn(struct wire_xdata *h, wire_u32 v)
+{
+	h->bytes[5] = (wire_u8)(v >> 16);
+	h->bytes[6] = (wire_u8)(v >> 8);
+	h->bytes[7] = (wire_u8)v;
+}
+
+/* reserved_wqe: byte 8, 8 bits */
+WIRE_FN wire_u8 wire_xdata_get_reserved_wqe(const struct wire_xdata *h)
+{
+	return (wire_u8)h->bytes[8];
+}
+
+WIRE_FN void wire_xdata_set_reserved_wqe(struct wire_xdata *h, wire_u8 v)
+{
+	h->bytes[8] = (wire_u8)v;
+}
+
+/* wqe_sn: byte 9, 24 bits */
+WIRE_FN wire_u32 wire_xdata_get_wqe_sn(const struct wire_xdata *h)
+{
+	return (wire_u32)((wire_u32)h->bytes[9] << 16 |
+		(wire_u32)h->bytes[10] << 8 |
+		(wire_u32)h->bytes[11]);
+}
+
+WIRE_FN void wire_xdata_set_wqe_sn(struct wire_xdata *h, wire_u32 v)
+{
+	h->bytes[9] = (wire_u8)(v >> 16);
+	h->bytes[10] = (wire_u8)(v >> 8);
+	h->bytes[11] = (wire_u8)v;
+}
+
+/* head: byte 12, 32 bits */
+WIRE_FN wire_u32 wire_xdata_get_head(const struct wire_xdata *h)
+{
+	return (wire_u32)((wire_u32)h->bytes[12] << 24 |
+		(wire_u32)h->bytes[13] << 16 |
+		(wire_u32)h->bytes[14] << 8 |
+		(wire_u32)h->bytes[15]);
+}
+
+WIRE_FN void wire_xdata_set_head(struct wire_xdata *h, wire_u32 v)
+{
+	h->bytes[12] = (wire_u8)(v >> 24);
+	h->bytes[13] = (wire_u8)(v >> 16);
+	h->bytes[14] = (wire_u8)(v >> 8);
+	h->bytes[15] = (wire_u8)v;
+}
+
+#define WIRE_XACK_LEN 8
+struct wire_xack {
+	wire_u8 bytes[WIRE_XACK_LEN];
+};
+_Static_assert(sizeof(struct wire_xack) == WIRE_XACK_LEN, "xack has no padding");
+
+/* sack_valid: byte 0 bit 7, 1 bit */
+WIRE_FN wire_u8 wire_xack_get_sack_valid(const struct wire_xack *h)
+{
+	return (wire_u8)(h->bytes[0] >> 7);
+}
+
+WIRE_FN void wire_xack_set_sack_valid(struct wire_xack *h, wire_u8 v)
+{
+	h->bytes[0] = (wire_u8)((h->bytes[0] & 0x7f) | ((v << 7) & 0x80));
+}
+
+/* ece: byte 0 bit 6, 1 bit */
+WIRE_FN wire_u8 wire_xack_get_ece(const struct wire_xack *h)
+{
+	return (wire_u8)((h->bytes[0] >> 6) & 0x01);
+}
+
+WIRE_FN void wire_xack_set_ece(struct wire_xack *h, wire_u8 v)
+{
+	h->bytes[0] = (wire_u8)((h->bytes[0] & 0xbf) | ((v << 6) & 0x40));
+}
+
+/* retransmission: byte 0 bit 5, 1 bit */
+WIRE_FN wire_u8 wire_xack_get_retransmission(const struct wire_xack *h)
+{
+	return (wire_u8)((h->bytes[0] >> 5) & 0x01);
+}
+
+WIRE_FN void wire_xack_set_retransmission(struct wire_xack *h, wire_u8 v)
+{
+	h->bytes[0] = (wire_u8)((h->bytes[0] & 0xdf) | ((v << 5) & 0x20));
+}
+
+/* reserved_flags: byte 0 bit 4, 5 bits */
+WIRE_FN wire_u8 wire_xack_get_reserved_flags(const struct wire_xack *h)
+{
+	return (wire_u8)(h->bytes[0] & 0x1f);
+}
+
+WIRE_FN void wire_xack_set_reserved_flags(struct wire_xack *h, wire_u8 v)
+{
+	h->bytes[0] = (wire_u8)((h->bytes[0] & 0xe0) | (v & 0x1f));
+}
+
+/* sack_psn: byte 1, 24 bits */
+WIRE_FN wire_u32 wire_xack_get_sack_psn(const struct wire_xack *h)
+{
+	return (wire_u32)((wire_u32)h->bytes[1] << 16 |
+		(wire_u32)h->bytes[2] << 8 |
+		(wire_u32)h->bytes[3]);
+}
+
+WIRE_FN void wire_xack_set_sack_psn(struct wire_xack *h, wire_u32 v)
+{
+	h->bytes[1] = (wire_u8)(v >> 16);
+	h->bytes[2] = (wire_u8)(v >> 8);
+	h->bytes[3] = (wire_u8)v;
+}
+
+/* path: byte 4, 16 bits */
+WIRE_FN wire_u16 wire_xack_get_path(const struct wire_xack *h)
+{
+	return (wire_u16)((wire_u32)h->bytes[4] << 8 |
+		(wire_u32)h->bytes[5]);
+}
+
+WIRE_FN void wire_xack_set_path(struct wire_xack *h, wire_u16 v)
+{
+	h->bytes[4] = (wire_u8)(v >> 8);
+	h->bytes[5] = (wire_u8)v;
+}
+
+/* reserved16: byte 6, 16 bits */
+WIRE_FN wire_u16 wire_xack_get_reserved16(const struct wire_xack *h)
+{
+	return (wire_u16)((wire_u32)h->bytes[6] << 8 |
+		(wire_u32)h->bytes[7]);
+}
+
+WIRE_FN void wire_xack_set_reserved16(struct wire_xack *h, wire_u16 v)
+{
+	h->bytes[6] = (wire_u8)(v >> 8);
+	h->bytes[7] = (wire_u8)v;
+}
+
 /* ---- p4src/include/codes.p4 ---- */
 
 #define WIRE_ROCEV2_DEFAULT_PKEY 0xffff
 #define WIRE_ICRC_BYTES 4
 #define WIRE_AETH_CREDITS_INVALID 0x1f
+#define WIRE_CNP_RESERVED_BYTES 16
 
 enum wire_nic_event {
 	WIRE_NIC_EVENT_PASSED_TO_KERNEL = 0,
@@ -713,6 +1098,19 @@ enum wire_nic_event {
 	WIRE_NIC_EVENT_NAK_RKEY = 15,
 	WIRE_NIC_EVENT_NAK_BOUNDS = 16,
 	WIRE_NIC_EVENT_CNP_RECEIVED = 17,
+	WIRE_NIC_EVENT_REQUEST_OUT_OF_ORDER = 18,
+	WIRE_NIC_EVENT_REQUEST_BEYOND = 19,
+	WIRE_NIC_EVENT_REQUEST_NO_BITMAP = 20,
+	WIRE_NIC_EVENT_REQUEST_EARLY_FAULT = 21,
+	WIRE_NIC_EVENT_SYNCHRONISE_REFUSED = 22,
+	WIRE_NIC_EVENT_RNR_NAK_SENT = 23,
+	WIRE_NIC_EVENT_RESPONSE_PLACED = 24,
+	WIRE_NIC_EVENT_RESPONSE_OUT_OF_ORDER = 25,
+	WIRE_NIC_EVENT_RESPONSE_DUPLICATE = 26,
+	WIRE_NIC_EVENT_RESPONSE_SEQ_ERROR = 27,
+	WIRE_NIC_EVENT_SACK_RECEIVED = 28,
+	WIRE_NIC_EVENT_DROP_BAD_ICRC = 29,
+	WIRE_NIC_EVENT_PAUSE_RECEIVED = 30,
 };
 
 enum wire_qp_state {

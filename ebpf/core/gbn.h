@@ -10,35 +10,41 @@
 #include "requester.h"
 #include "responder.h"
 
-WIRE_FN void nic_gbn_request(struct nic_qp *qp, const struct nic_packet *p, const struct nic_region *region,
-			     struct nic_verdict *out)
+WIRE_FN void nic_gbn_data(struct nic_qp *qp, int stream, const struct nic_packet *p, const struct nic_refs *refs,
+			  wire_u64 now, struct nic_verdict *out)
 {
-	int ahead = nic_psn_distance(p->psn, qp->responder.epsn);
+	int ahead = nic_psn_distance(p->psn, qp->receiver[NIC_STREAM_REQUEST].epsn);
 
-	if (ahead == 0) {
-		nic_responder_execute(qp, p, region, out);
+	if (stream != NIC_STREAM_REQUEST || p->flags & NIC_FLAGS_DATA) {
+		out->event = WIRE_NIC_EVENT_DROP_BAD_OPCODE;
+	} else if (ahead == 0) {
+		nic_responder_execute(qp, p, refs->region, out);
 	} else if (ahead < 0) {
 		/* The requester has missed our acknowledgement: say again how far we are. */
 		out->event = WIRE_NIC_EVENT_REQUEST_DUPLICATE;
 		nic_reply_ack(qp, out);
 	} else {
 		out->event = WIRE_NIC_EVENT_REQUEST_SEQ_ERROR;
-		if (qp->responder.nak_outstanding)
+		if (qp->receiver[NIC_STREAM_REQUEST].nak_outstanding)
 			return;
-		qp->responder.nak_outstanding = 1;
-		qp->responder.gaps++;
+		qp->receiver[NIC_STREAM_REQUEST].nak_outstanding = 1;
+		qp->receiver[NIC_STREAM_REQUEST].gaps++;
 		nic_reply_nak(qp, WIRE_NAK_CODE_PSN_SEQUENCE_ERROR, out);
 	}
 }
 
-WIRE_FN void nic_gbn_response(struct nic_qp *qp, const struct nic_packet *p, struct nic_verdict *out)
+WIRE_FN void nic_gbn_ack(struct nic_qp *qp, int stream, const struct nic_packet *p, wire_u64 now,
+			 struct nic_verdict *out)
 {
-	nic_requester_take(qp, p, out);
+	if (stream == NIC_STREAM_REQUEST)
+		nic_requester_take(qp, p, out);
+	else
+		out->event = WIRE_NIC_EVENT_DROP_BAD_OPCODE;
 }
 
 static const struct nic_transport nic_transport_gbn = {
-	.request = nic_gbn_request,
-	.response = nic_gbn_response,
+	.data = nic_gbn_data,
+	.ack = nic_gbn_ack,
 };
 
 #endif

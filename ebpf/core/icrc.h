@@ -3,36 +3,36 @@
  * InfiniBand LRH, then the packet from the IPv4 header on, with the fields that switches change taken as ones.  The
  * result is stored least significant byte first.
  *
- * CRC is linear: crc(a ^ b) = crc(a) ^ L(b), where L depends on the bits and their distance from the end alone.  An
- * acknowledge packet of a queue pair differs from its siblings in nine bytes only, so its CRC is the CRC with those
- * bytes zero, which the agent computes once, and one table look-up for each of the nine.
+ * CRC is linear: crc(a ^ b) = crc(a) ^ L(b), where L depends on the bits and their distance from the end alone.  The
+ * replies of a queue pair differ from their siblings in few bytes, so their CRC is the CRC with those bytes zero, which
+ * the agent computes once, and one table look-up for each of them.  What varies in an ACK also varies in a longer XACK,
+ * at the same distances from the end (AETH), or at others (BTH): each layout has its own tables.
  */
 #ifndef NIC_ICRC_H
 #define NIC_ICRC_H
 
 #include "packet.h"
 
-/* The bytes of an acknowledge packet that vary within a queue pair. */
-enum nic_ack_byte {
-	NIC_ACK_SRC_PORT = 0, /* two bytes: the path that the acknowledged packet took is echoed */
-	NIC_ACK_PSN = 2,      /* three */
-	NIC_ACK_SYNDROME = 5, /* one */
-	NIC_ACK_MSN = 6,      /* three */
-	NIC_ACK_BYTES = 9
-};
+/* The bytes of a reply that vary within a queue pair, in the order of struct nic_reply_bytes' fields. */
+#define NIC_ACK_BYTES  9  /* source port 2, PSN 3, AETH 4 */
+#define NIC_XACK_BYTES 16 /* source port 2, opcode 1, PSN 3, xack_t but its reserved bytes 6, AETH 4 */
+#define NIC_CNP_BYTES  2  /* source port */
 
 struct nic_icrc_tables {
-	wire_u32 delta[NIC_ACK_BYTES][256];
+	wire_u32 ack[NIC_ACK_BYTES][256];
+	wire_u32 xack[NIC_XACK_BYTES][256];
+	wire_u32 cnp[NIC_CNP_BYTES][256];
 };
 
-WIRE_FN wire_u32 nic_icrc_ack(const struct nic_icrc_tables *t, wire_u32 base, wire_u32 src_port, wire_u32 psn,
-			      wire_u32 syndrome, wire_u32 msn)
+/* The change that the low `bytes` bytes of `value`, most significant first, make to a CRC. */
+WIRE_FN wire_u32 nic_icrc_delta(const wire_u32 (*tables)[256], wire_u32 value, int bytes)
 {
-	return base ^ t->delta[NIC_ACK_SRC_PORT][(src_port >> 8) & 0xff] ^
-	       t->delta[NIC_ACK_SRC_PORT + 1][src_port & 0xff] ^ t->delta[NIC_ACK_PSN][(psn >> 16) & 0xff] ^
-	       t->delta[NIC_ACK_PSN + 1][(psn >> 8) & 0xff] ^ t->delta[NIC_ACK_PSN + 2][psn & 0xff] ^
-	       t->delta[NIC_ACK_SYNDROME][syndrome & 0xff] ^ t->delta[NIC_ACK_MSN][(msn >> 16) & 0xff] ^
-	       t->delta[NIC_ACK_MSN + 1][(msn >> 8) & 0xff] ^ t->delta[NIC_ACK_MSN + 2][msn & 0xff];
+	wire_u32 delta = 0;
+
+#pragma GCC unroll 4
+	for (int i = 0; i < bytes; i++)
+		delta ^= tables[i][(value >> (8 * (bytes - 1 - i))) & 0xff];
+	return delta;
 }
 
 #endif

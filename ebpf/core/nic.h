@@ -11,38 +11,65 @@
 #include "parse.h"
 #include "transport.h"
 
-/*
- * Queue pair numbers and keys hold their slot in the low bits and a random part above, so that a look-up is an array
- * access and a guess is unlikely to hit.
- */
-WIRE_FN const struct nic_region *nic_region_valid(const struct nic_region *region, wire_u32 rkey)
-{
-	return region && rkey && region->rkey == rkey ? region : (const struct nic_region *)0;
-}
-
-/* The key whose region the packet needs: its own, or that of the message it continues. */
-WIRE_FN wire_u32 nic_region_key(const struct nic_qp *qp, const struct nic_packet *p)
-{
-	return nic_opcode_in(NIC_OPS_RETH, p->opcode) ? p->rkey : qp->responder.rkey;
-}
-
 WIRE_FN int nic_check_state(const struct nic_qp *qp, const struct nic_packet *p)
 {
 	wire_u32 state = qp->config.state;
 
-	if (nic_opcode_in(NIC_OPS_RESPONSE, p->opcode))
+	if (nic_opcode_in(NIC_OPS_RESPONSE | NIC_OPS_ACKNOWLEDGE, p->opcode))
 		return state == WIRE_QP_STATE_RTS;
 	return state == WIRE_QP_STATE_RTR || state == WIRE_QP_STATE_RTS;
 }
 
+/* Whether nic_receive() will look at the clock; asking for it costs an eBPF program as much as a map look-up. */
+WIRE_FN int nic_needs_time(const struct nic_qp *qp, const struct nic_packet *p)
+{
+	return p->ecn == WIRE_ECN_CE && qp->config.flags & NIC_QP_CNP;
+}
+
+/*
+ * DCQCN's notification point (SIGCOMM 2015, section 3.1): a marked packet of a flow makes a CNP, at most one an interval.
+ * A frame can become one reply only, so where the packet has to be acknowledged the notification rides on that, as the
+ * BTH's BECN bit.
+ */
+WIRE_FN void nic_notify(struct nic_qp *qp, int stream, wire_u64 now, struct nic_verdict *out)
+{
+	struct nic_receiver *r = &qp->receiver[stream];
+
+	if (r->cnps && now - r->cnp_time < qp->config.cnp_interval_ns)
+		return;
+	r->cnp_time = now;
+	r->cnps++;
+	if (out->reply == NIC_REPLY_NONE)
+		out->reply = NIC_REPLY_CNP;
+	else
+		out->becn = 1;
+}
+
+WIRE_FN void nic_receive_data(struct nic_qp *qp, int stream, const struct nic_packet *p, const struct nic_refs *refs,
+			      wire_u64 now, struct nic_verdict *out)
+{
+	nic_transport_data(qp, stream, p, refs, now, out);
+	if (nic_needs_time(qp, p))
+		nic_notify(qp, stream, now, out);
+}
+
+WIRE_FN void nic_receive_notification(struct nic_qp *qp, struct nic_verdict *out)
+{
+	struct nic_sender *s = &qp->sender[NIC_STREAM_REQUEST];
+
+	*(volatile wire_u32 *)&s->cnps = s->cnps + 1;
+	out->doorbell = 1;
+}
+
 /* `qp` is the slot that the packet's queue pair number names, or NULL. */
-WIRE_FN void nic_receive(struct nic_qp *qp, const struct nic_packet *p, const struct nic_region *region,
+WIRE_FN void nic_receive(struct nic_qp *qp, const struct nic_packet *p, const struct nic_refs *refs, wire_u64 now,
 			 struct nic_verdict *out)
 {
 	int request = nic_opcode_in(NIC_OPS_REQUEST, p->opcode);
+	int response = nic_opcode_in(NIC_OPS_RESPONSE, p->opcode);
 
 	*out = (struct nic_verdict){ 0 };
-	if (!request && !nic_opcode_in(NIC_OPS_RESPONSE, p->opcode) && p->opcode != WIRE_BTH_OPCODE_CNP)
+	if (!request && !response && !nic_opcode_in(NIC_OPS_ACKNOWLEDGE, p->opcode) && p->opcode != WIRE_BTH_OPCODE_CNP)
 		out->event = WIRE_NIC_EVENT_DROP_BAD_OPCODE;
 	else if (!qp || !p->dest_qpn || qp->config.qpn != p->dest_qpn)
 		out->event = WIRE_NIC_EVENT_DROP_UNKNOWN_QP;
@@ -52,12 +79,21 @@ WIRE_FN void nic_receive(struct nic_qp *qp, const struct nic_packet *p, const st
 		out->event = WIRE_NIC_EVENT_DROP_WRONG_PEER;
 	else if (p->pkey != qp->config.pkey)
 		out->event = WIRE_NIC_EVENT_DROP_BAD_HEADER;
-	else if (p->opcode == WIRE_BTH_OPCODE_CNP)
+	else if (p->opcode == WIRE_BTH_OPCODE_CNP) {
 		out->event = WIRE_NIC_EVENT_CNP_RECEIVED;
-	else if (request)
-		nic_transport_request(qp, p, region, out);
-	else
-		nic_transport_response(qp, p, out);
+		nic_receive_notification(qp, out);
+	} else if (request) {
+		nic_receive_data(qp, NIC_STREAM_REQUEST, p, refs, now, out);
+	} else if (response) {
+		nic_receive_data(qp, NIC_STREAM_RESPONSE, p, refs, now, out);
+	} else {
+		if (p->opcode == WIRE_BTH_OPCODE_RC_READ_ACKNOWLEDGE)
+			nic_transport_ack(qp, NIC_STREAM_RESPONSE, p, now, out);
+		else
+			nic_transport_ack(qp, NIC_STREAM_REQUEST, p, now, out);
+		if (p->becn && out->event != WIRE_NIC_EVENT_DROP_BAD_HEADER)
+			nic_receive_notification(qp, out);
+	}
 }
 
 /* Whether the packet is a request that a switch on the way has marked (RFC 3168); for the counter of such. */

@@ -86,41 +86,127 @@ WIRE_FN int nic_parse_udp(struct nic_cursor *c, struct nic_packet *p, wire_u32 r
 	return NIC_PARSED;
 }
 
+/*
+ * One header: checks that it is there, and steps behind it.  A macro, since the eBPF verifier wants to see the bound
+ * beside the access.
+ */
+#define NIC_TAKE(c, header, length)                                                                                    \
+	const struct wire_##header *header = (const void *)(c)->pos;                                                   \
+	if ((c)->pos + (length) > (c)->end)                                                                            \
+		return WIRE_NIC_EVENT_DROP_TRUNCATED;                                                                  \
+	(c)->pos += (length)
+
+WIRE_FN int nic_parse_xdata(struct nic_cursor *c, struct nic_packet *p)
+{
+	NIC_TAKE(c, xdata, WIRE_XDATA_LEN);
+	p->flags = (wire_u8)(NIC_FLAGS_DATA | (wire_xdata_get_retransmission(xdata) ? NIC_RETRANSMISSION : 0) |
+			     (wire_xdata_get_synchronise(xdata) ? NIC_SYNCHRONISE : 0) |
+			     (wire_xdata_get_last(xdata) ? NIC_LAST : 0));
+	p->msn = wire_xdata_get_msn(xdata);
+	p->ipsn = wire_xdata_get_ipsn(xdata);
+	p->wqe_sn = wire_xdata_get_wqe_sn(xdata);
+	p->head = wire_xdata_get_head(xdata);
+	return NIC_PARSED;
+}
+
+WIRE_FN int nic_parse_xack(struct nic_cursor *c, struct nic_packet *p)
+{
+	NIC_TAKE(c, xack, WIRE_XACK_LEN);
+	p->flags = (wire_u8)(NIC_FLAGS_ACK | (wire_xack_get_sack_valid(xack) ? NIC_SACK_VALID : 0) |
+			     (wire_xack_get_ece(xack) ? NIC_ECE : 0) |
+			     (wire_xack_get_retransmission(xack) ? NIC_RETRANSMISSION : 0));
+	p->sack_psn = wire_xack_get_sack_psn(xack);
+	p->path = wire_xack_get_path(xack);
+	return NIC_PARSED;
+}
+
+WIRE_FN int nic_parse_reth(struct nic_cursor *c, struct nic_packet *p)
+{
+	NIC_TAKE(c, reth, WIRE_RETH_LEN);
+	p->va = wire_reth_get_virtual_address(reth);
+	p->rkey = wire_reth_get_rkey(reth);
+	p->dma_length = wire_reth_get_dma_length(reth);
+	return NIC_PARSED;
+}
+
+WIRE_FN int nic_parse_atomic(struct nic_cursor *c, struct nic_packet *p)
+{
+	NIC_TAKE(c, atomic_eth, WIRE_ATOMIC_ETH_LEN);
+	p->va = wire_atomic_eth_get_virtual_address(atomic_eth);
+	p->rkey = wire_atomic_eth_get_rkey(atomic_eth);
+	p->swap_add = wire_atomic_eth_get_swap_add(atomic_eth);
+	p->compare = wire_atomic_eth_get_compare(atomic_eth);
+	return NIC_PARSED;
+}
+
+WIRE_FN int nic_parse_aeth(struct nic_cursor *c, struct nic_packet *p)
+{
+	NIC_TAKE(c, aeth, WIRE_AETH_LEN);
+	p->syndrome = wire_aeth_get_syndrome(aeth);
+	if (!(p->flags & NIC_FLAGS_DATA))
+		p->msn = wire_aeth_get_msn(aeth);
+	if (p->opcode == WIRE_BTH_OPCODE_RC_ATOMIC_ACKNOWLEDGE) {
+		NIC_TAKE(c, atomic_ack_eth, WIRE_ATOMIC_ACK_ETH_LEN);
+		p->swap_add = wire_atomic_ack_eth_get_original(atomic_ack_eth);
+	}
+	return NIC_PARSED;
+}
+
+/* Immediate data and a key to invalidate stand at the same place and never together. */
+WIRE_FN int nic_parse_immediate(struct nic_cursor *c, struct nic_packet *p)
+{
+	NIC_TAKE(c, immdt, WIRE_IMMDT_LEN);
+	p->immediate = wire_immdt_get_immediate(immdt);
+	return NIC_PARSED;
+}
+
+/* What stands between the BTH and the payload. */
+WIRE_FN int nic_parse_extensions(struct nic_cursor *c, struct nic_packet *p, wire_u8 extension)
+{
+	int event = NIC_PARSED;
+
+	if (extension == WIRE_BTH_EXTENSION_DATA)
+		event = nic_parse_xdata(c, p);
+	else if (extension == WIRE_BTH_EXTENSION_ACK)
+		event = nic_parse_xack(c, p);
+	else if (extension != WIRE_BTH_EXTENSION_NONE)
+		event = WIRE_NIC_EVENT_DROP_BAD_HEADER;
+	if (event != NIC_PARSED)
+		return event;
+	if (nic_has_reth(p->opcode, extension))
+		event = nic_parse_reth(c, p);
+	else if (nic_opcode_in(NIC_OPS_AETH, p->opcode))
+		event = nic_parse_aeth(c, p);
+	else if (nic_opcode_in(NIC_OPS_ATOMIC, p->opcode))
+		event = nic_parse_atomic(c, p);
+	if (event == NIC_PARSED && nic_opcode_in(NIC_OPS_IMMDT | NIC_OPS_IETH, p->opcode))
+		event = nic_parse_immediate(c, p);
+	return event;
+}
+
 /* BTH and the extended headers that the opcode calls for; `left` is what UDP holds from the BTH on. */
 WIRE_FN int nic_parse_transport(struct nic_cursor *c, struct nic_packet *p, wire_u32 left)
 {
-	const struct wire_bth *bth = (const void *)c->pos;
-	wire_u32 used = WIRE_BTH_LEN + WIRE_ICRC_BYTES;
-	wire_u32 pad;
+	const wire_u8 *start = c->pos;
+	wire_u32 used, pad;
+	int event;
+	NIC_TAKE(c, bth, WIRE_BTH_LEN);
 
-	if (c->pos + WIRE_BTH_LEN > c->end || left > 0xffff)
+	if (left > 0xffff)
 		return WIRE_NIC_EVENT_DROP_TRUNCATED;
 	p->opcode = wire_bth_get_opcode(bth);
 	p->pkey = wire_bth_get_pkey(bth);
 	p->dest_qpn = wire_bth_get_dest_qpn(bth);
 	p->psn = wire_bth_get_psn(bth);
 	p->ack_req = wire_bth_get_ack_req(bth);
+	p->becn = wire_bth_get_becn(bth);
 	pad = wire_bth_get_pad_count(bth);
 	if (wire_bth_get_version(bth) != 0)
 		return WIRE_NIC_EVENT_DROP_BAD_HEADER;
-	c->pos += WIRE_BTH_LEN;
-	if (nic_opcode_in(NIC_OPS_RETH, p->opcode)) {
-		const struct wire_reth *reth = (const void *)c->pos;
-
-		if (c->pos + WIRE_RETH_LEN > c->end)
-			return WIRE_NIC_EVENT_DROP_TRUNCATED;
-		p->va = wire_reth_get_virtual_address(reth);
-		p->rkey = wire_reth_get_rkey(reth);
-		p->dma_length = wire_reth_get_dma_length(reth);
-		used += WIRE_RETH_LEN;
-	} else if (nic_opcode_in(NIC_OPS_AETH, p->opcode)) {
-		const struct wire_aeth *aeth = (const void *)c->pos;
-
-		if (c->pos + WIRE_AETH_LEN > c->end)
-			return WIRE_NIC_EVENT_DROP_TRUNCATED;
-		p->syndrome = wire_aeth_get_syndrome(aeth);
-		used += WIRE_AETH_LEN;
-	}
+	event = nic_parse_extensions(c, p, wire_bth_get_extension(bth));
+	if (event != NIC_PARSED)
+		return event;
+	used = (wire_u32)(c->pos - start) + WIRE_ICRC_BYTES;
 	if (left < used)
 		return WIRE_NIC_EVENT_DROP_TRUNCATED;
 	/* Payload and pad bytes fill whole words (IBTA vol. 1, section 9.2.3). */

@@ -5,46 +5,39 @@
 #ifndef NIC_RESPONDER_H
 #define NIC_RESPONDER_H
 
+#include "access.h"
 #include "packet.h"
 #include "psn.h"
 #include "qp.h"
 
-#define NIC_STEP_OK (-1)
-
-/* The largest message (IBTA vol. 1, section 9.7.4.1.7 on the DMA length). */
-#define NIC_MESSAGE_MAX (1u << 31)
-
 WIRE_FN void nic_reply(const struct nic_qp *qp, wire_u8 syndrome, wire_u32 psn, struct nic_verdict *out)
 {
-	out->reply = 1;
+	out->reply = NIC_REPLY_ACK;
+	out->reply_opcode = WIRE_BTH_OPCODE_RC_ACKNOWLEDGE;
 	out->syndrome = syndrome;
 	out->reply_psn = psn;
-	out->reply_msn = qp->responder.msn;
+	out->reply_msn = qp->receiver[NIC_STREAM_REQUEST].msn;
 }
 
 /* Acknowledges everything up to the expected PSN (cumulative). */
 WIRE_FN void nic_reply_ack(struct nic_qp *qp, struct nic_verdict *out)
 {
-	qp->responder.unacknowledged = 0;
-	nic_reply(qp, WIRE_AETH_KIND_ACK | WIRE_AETH_CREDITS_INVALID, nic_psn_add(qp->responder.epsn, WIRE_PSN_MASK),
+	qp->receiver[NIC_STREAM_REQUEST].unacknowledged = 0;
+	nic_reply(qp, WIRE_AETH_KIND_ACK | WIRE_AETH_CREDITS_INVALID, nic_psn_add(qp->receiver[NIC_STREAM_REQUEST].epsn, WIRE_PSN_MASK),
 		  out);
 }
 
 WIRE_FN void nic_reply_nak(const struct nic_qp *qp, wire_u8 code, struct nic_verdict *out)
 {
-	nic_reply(qp, (wire_u8)(WIRE_AETH_KIND_NAK | code), qp->responder.epsn, out);
+	nic_reply(qp, (wire_u8)(WIRE_AETH_KIND_NAK | code), qp->receiver[NIC_STREAM_REQUEST].epsn, out);
 }
 
 /* A fault that ends the connection: NAK, and the queue pair takes nothing more (IBTA vol. 1, table 59, class C). */
 WIRE_FN void nic_responder_fail(struct nic_qp *qp, wire_u8 event, struct nic_verdict *out)
 {
-	wire_u8 code = event == WIRE_NIC_EVENT_NAK_RKEY || event == WIRE_NIC_EVENT_NAK_BOUNDS
-			       ? WIRE_NAK_CODE_REMOTE_ACCESS_ERROR
-			       : WIRE_NAK_CODE_INVALID_REQUEST;
-
 	out->event = event;
 	out->doorbell = 1;
-	nic_reply_nak(qp, code, out);
+	nic_reply_nak(qp, nic_nak_code(event), out);
 	qp->config.state = WIRE_QP_STATE_ERROR;
 }
 
@@ -55,7 +48,7 @@ WIRE_FN int nic_check_opcode(const struct nic_qp *qp, const struct nic_packet *p
 
 	if (!nic_opcode_in(NIC_OPS_WRITE, p->opcode))
 		return WIRE_NIC_EVENT_DROP_BAD_OPCODE;
-	if (starts == (qp->responder.remaining != 0))
+	if (starts == (qp->receiver[NIC_STREAM_REQUEST].remaining != 0))
 		return WIRE_NIC_EVENT_NAK_OPCODE_SEQ;
 	return NIC_STEP_OK;
 }
@@ -63,7 +56,7 @@ WIRE_FN int nic_check_opcode(const struct nic_qp *qp, const struct nic_packet *p
 /* IBTA vol. 1, section 9.7.4.1.6: all but the last packet are full, the last one holds exactly the rest. */
 WIRE_FN int nic_check_length(const struct nic_qp *qp, const struct nic_packet *p)
 {
-	wire_u32 expected = nic_opcode_in(NIC_OPS_WRITE_START, p->opcode) ? p->dma_length : qp->responder.remaining;
+	wire_u32 expected = nic_opcode_in(NIC_OPS_WRITE_START, p->opcode) ? p->dma_length : qp->receiver[NIC_STREAM_REQUEST].remaining;
 	int fits;
 
 	if (nic_opcode_in(NIC_OPS_WRITE_END, p->opcode))
@@ -75,27 +68,10 @@ WIRE_FN int nic_check_length(const struct nic_qp *qp, const struct nic_packet *p
 	return NIC_STEP_OK;
 }
 
-/* The region must be this queue pair's to write; it is looked at again with every packet, since it may go away. */
-WIRE_FN int nic_check_region(const struct nic_qp *qp, const struct nic_region *region)
-{
-	if (!region || !(region->access & NIC_ACCESS_REMOTE_WRITE) || region->pd != qp->config.pd ||
-	    region->owner_ip != qp->config.local_ip)
-		return WIRE_NIC_EVENT_NAK_RKEY;
-	return NIC_STEP_OK;
-}
-
-/* Written so that no sum can wrap. */
-WIRE_FN int nic_check_bounds(const struct nic_region *region, wire_u64 va, wire_u32 length)
-{
-	if (va < region->va || va - region->va > region->length || length > region->length - (va - region->va))
-		return WIRE_NIC_EVENT_NAK_BOUNDS;
-	return NIC_STEP_OK;
-}
-
 WIRE_FN void nic_write_place(struct nic_qp *qp, const struct nic_packet *p, const struct nic_region *region,
 			     struct nic_verdict *out)
 {
-	struct nic_responder *r = &qp->responder;
+	struct nic_receiver *r = &qp->receiver[NIC_STREAM_REQUEST];
 
 	if (nic_opcode_in(NIC_OPS_WRITE_START, p->opcode)) {
 		r->next_va = p->va;
@@ -116,7 +92,7 @@ WIRE_FN void nic_write_place(struct nic_qp *qp, const struct nic_packet *p, cons
 WIRE_FN void nic_responder_execute(struct nic_qp *qp, const struct nic_packet *p, const struct nic_region *region,
 				   struct nic_verdict *out)
 {
-	struct nic_responder *r = &qp->responder;
+	struct nic_receiver *r = &qp->receiver[NIC_STREAM_REQUEST];
 	int starts = nic_opcode_in(NIC_OPS_WRITE_START, p->opcode);
 	int ends = nic_opcode_in(NIC_OPS_WRITE_END, p->opcode);
 	wire_u32 length = starts ? p->dma_length : r->remaining;
@@ -126,7 +102,7 @@ WIRE_FN void nic_responder_execute(struct nic_qp *qp, const struct nic_packet *p
 		event = nic_check_length(qp, p);
 	/* A message without bytes touches no memory, so its key is not looked at (IBTA vol. 1, section 9.7.4.1.5). */
 	if (event == NIC_STEP_OK && length) {
-		event = nic_check_region(qp, region);
+		event = nic_check_region(qp, region, NIC_ACCESS_REMOTE_WRITE);
 		if (event == NIC_STEP_OK)
 			event = nic_check_bounds(region, starts ? p->va : r->next_va, length);
 	}

@@ -14,22 +14,24 @@ enum nic_action { NIC_ACTION_DROP = 1, NIC_ACTION_PASS = 2, NIC_ACTION_TX = 3 };
 struct nic_native {
 	struct nic_qp *qps;
 	struct nic_region *regions;
+	struct nic_rq *rqs;
+	struct nic_recv *recvs;
 	struct nic_counters *counters;
 	wire_u8 *arena;
 	wire_u64 arena_bytes;
-	wire_u32 max_qps, max_regions; /* powers of two */
+	wire_u32 max_qps, max_regions, max_rqs, max_recvs; /* powers of two */
 	wire_u32 doorbells;            /* rung so far */
 };
 
-/* `length` is the frame's, before and after; a reply may need up to `room` bytes. */
+/* `length` is the frame's, before and after; a reply may need up to `room` bytes.  `now` in ns. */
 int nic_native_receive(struct nic_native *nic, wire_u64 mac, wire_u32 host, wire_u8 *frame, wire_u32 *length,
-		       wire_u32 room);
+		       wire_u32 room, wire_u64 now);
 
 /* Single functions of the core. */
 int nic_native_psn_distance(wire_u32 psn, wire_u32 base);
 wire_u32 nic_native_psn_add(wire_u32 psn, wire_u32 count);
-wire_u32 nic_native_ack_base(const struct nic_qp_config *qp);
-/* Nine tables of 256 words. */
-void nic_native_icrc_tables(wire_u32 *words);
+void nic_native_icrc_bases(struct nic_qp_config *qp);
+/* As many words as struct nic_icrc_tables has; returns its bytes. */
+wire_u32 nic_native_icrc_tables(wire_u32 *words);
 
 #endif

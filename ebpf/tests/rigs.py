@@ -14,9 +14,22 @@ from wire.codes import NicEvent, QpState
 LOOPBACK = 1  # BPF_PROG_RUN pretends that frames came in by lo
 OTHER_MAC = "02:00:00:00:00:08"  # of a host with another interface
 HOST_MAC, HOST_IP = packets.ENDS.dst_mac, packets.ENDS.dst_ip
-SIZES = NicSizes(memory_bytes=1 << 17, hosts=3, queue_pairs=16, regions=16, doorbell_pages=1, chunk_shift_max=16)
+SIZES = NicSizes(
+    memory_bytes=1 << 17,
+    hosts=3,
+    queue_pairs=16,
+    regions=16,
+    receive_queues=16,
+    receives=16,
+    doorbell_pages=1,
+    chunk_shift_max=16,
+)
 DROP, PASS, TX = 1, 2, 3
 ffi, lib = build.NATIVE.load(ROOT)
+
+SLOTS = 16  # of queue pairs, regions, receive queues and receives
+QP_BYTES, REGION_BYTES, COUNTER_BYTES = (ffi.sizeof(f"struct nic_{name}") for name in ("qp", "region", "counters"))
+RQ_BYTES, RECV_BYTES = ffi.sizeof("struct nic_rq"), ffi.sizeof("struct nic_recv")
 
 
 def ip_number(text: str) -> int:
@@ -26,6 +39,8 @@ def ip_number(text: str) -> int:
 class Rig(Protocol):
     qps: Any
     regions: Any
+    rqs: Any
+    recvs: Any
     counters: Any
     arena: memoryview
     host: int
@@ -40,16 +55,19 @@ class NativeRig:
     host = 1
 
     def __init__(self, grow: bool = False) -> None:
-        self._room = 62 if grow else 0
+        self._room = 74 if grow else 0
+        self.now = 0
         self._nic = ffi.new("struct nic_native *")
         self.qps = self._nic.qps = self._qps = ffi.new("struct nic_qp[16]")
         self.regions = self._nic.regions = self._regions = ffi.new("struct nic_region[16]")
+        self.rqs = self._nic.rqs = self._rqs = ffi.new("struct nic_rq[16]")
+        self.recvs = self._nic.recvs = self._recvs = ffi.new("struct nic_recv[16]")
         self.counters = self._nic.counters = self._counters = ffi.new("struct nic_counters[4]")
         self._arena = ffi.new("wire_u8[]", SIZES.memory_bytes)
         self._nic.arena = self._arena
         self.arena = memoryview(ffi.buffer(self._arena))
         self._nic.arena_bytes = SIZES.memory_bytes
-        self._nic.max_qps = self._nic.max_regions = 16
+        self._nic.max_qps = self._nic.max_regions = self._nic.max_rqs = self._nic.max_recvs = SLOTS
 
     def receive(self, frame: bytes) -> tuple[int, bytes]:
         # No more on the heap than the frame needs, so that a sanitizer sees a read behind it.
@@ -57,7 +75,7 @@ class NativeRig:
         buffer = ffi.new("wire_u8[]", room)
         ffi.memmove(buffer, frame, len(frame))
         length = ffi.new("wire_u32 *", len(frame))
-        action = lib.nic_native_receive(self._nic, mac_number(HOST_MAC), self.host, buffer, length, room)
+        action = lib.nic_native_receive(self._nic, mac_number(HOST_MAC), self.host, buffer, length, room, self.now)
         return action, bytes(ffi.buffer(buffer, length[0]))
 
     def close(self) -> None:
@@ -70,10 +88,12 @@ class XdpRig:
         self.host = self.nic.register_host(HOST_MAC, LOOPBACK)
         self.nic.register_host(OTHER_MAC, LOOPBACK + 76)
         self._maps: list[mmap.mmap] = []
-        self.qps = ffi.cast("struct nic_qp *", self._map("qps", 16 * 256))
-        self.regions = ffi.cast("struct nic_region *", self._map("regions", 16 * 64))
-        self.counters = ffi.cast("struct nic_counters *", self._map("counters", 4 * 320))
-        words = ffi.cast("wire_u32 *", self._map("icrc_tables", 9 * 256 * 4))
+        self.qps = ffi.cast("struct nic_qp *", self._map("qps", SLOTS * QP_BYTES))
+        self.regions = ffi.cast("struct nic_region *", self._map("regions", SLOTS * REGION_BYTES))
+        self.rqs = ffi.cast("struct nic_rq *", self._map("rqs", SLOTS * RQ_BYTES))
+        self.recvs = ffi.cast("struct nic_recv *", self._map("recvs", SLOTS * RECV_BYTES))
+        self.counters = ffi.cast("struct nic_counters *", self._map("counters", 4 * COUNTER_BYTES))
+        words = ffi.cast("wire_u32 *", self._map("icrc_tables", lib.nic_native_icrc_tables(ffi.NULL)))
         lib.nic_native_icrc_tables(words)
         self._map("arena", self.nic.arena_bytes)
         self.arena = memoryview(self._maps[-1])
@@ -109,21 +129,27 @@ class Bench:
         self.rig = rig
         self.reset()
 
-    def reset(self, epsn: int = 100, snd_una: int = 5000, snd_max: int = 5000) -> None:
+    def reset(self, epsn: int = 100, snd_una: int = 5000, snd_nxt: int = 5000) -> None:
         rig = self.rig
-        ffi.memmove(rig.qps, bytes(16 * 256), 16 * 256)
-        ffi.memmove(rig.regions, bytes(16 * 64), 16 * 64)
-        ffi.memmove(rig.counters, bytes(4 * 320), 4 * 320)
+        for array, length in (
+            (rig.qps, SLOTS * QP_BYTES),
+            (rig.regions, SLOTS * REGION_BYTES),
+            (rig.rqs, SLOTS * RQ_BYTES),
+            (rig.recvs, SLOTS * RECV_BYTES),
+            (rig.counters, 4 * COUNTER_BYTES),
+        ):
+            ffi.memmove(array, bytes(length), length)
         rig.arena[:] = bytes([self.CANARY]) * len(rig.arena)
         rig.arena[REGION_AT : REGION_AT + REGION_LENGTH] = bytes(REGION_LENGTH)
         config = self.qp.config
         config.remote_qpn, config.pd, config.host = REMOTE_QPN, PD, rig.host
         config.local_ip, config.remote_ip = ip_number(HOST_IP), ip_number(packets.ENDS.src_ip)
         config.path_mtu, config.pkey, config.state = MTU, 0xFFFF, QpState.RTS
-        config.ack_icrc_base = lib.nic_native_ack_base(ffi.addressof(config))
-        config.snd_max, config.qpn = snd_max, QPN
-        self.qp.responder.epsn = epsn
-        self.qp.requester.snd_una = snd_una
+        lib.nic_native_icrc_bases(ffi.addressof(config))
+        config.qpn = QPN
+        self.emitter.snd_nxt = snd_nxt
+        self.receiver.epsn = epsn
+        self.sender.snd_una = snd_una
         region = self.region
         region.va, region.length, region.arena_offset = VA, REGION_LENGTH, REGION_AT
         region.access, region.pd, region.owner_ip, region.rkey = 3, PD, config.local_ip, RKEY
@@ -131,6 +157,18 @@ class Bench:
     @property
     def qp(self) -> Any:
         return self.rig.qps[QPN % 16]
+
+    @property
+    def receiver(self) -> Any:
+        return self.qp.receiver[0]
+
+    @property
+    def sender(self) -> Any:
+        return self.qp.sender[0]
+
+    @property
+    def emitter(self) -> Any:
+        return self.qp.emitter[0]
 
     @property
     def region(self) -> Any:

@@ -14,7 +14,20 @@ import pytest
 from ebpf.c_module import SANITIZE_VARIABLE, sanitizer_environment
 from ebpf.loader import ROOT
 from ebpf.tests import packets as p
-from ebpf.tests.rigs import MTU, QPN, REGION_LENGTH, RKEY, VA, Bench, NativeRig, XdpRig, ffi
+from ebpf.tests.rigs import (
+    COUNTER_BYTES,
+    MTU,
+    QP_BYTES,
+    QPN,
+    REGION_LENGTH,
+    RKEY,
+    SLOTS,
+    VA,
+    Bench,
+    NativeRig,
+    XdpRig,
+    ffi,
+)
 
 BODY = bytes(range(256))
 SEEDS = [
@@ -60,7 +73,7 @@ def damaged(seed: int, count: int) -> Iterator[bytes]:
 
 def _state(bench: Bench) -> tuple[bytes, ...]:
     rig = bench.rig
-    return bytes(ffi.buffer(rig.qps, 16 * 256)), bytes(ffi.buffer(rig.counters, 4 * 320))
+    return bytes(ffi.buffer(rig.qps, SLOTS * QP_BYTES)), bytes(ffi.buffer(rig.counters, 4 * COUNTER_BYTES))
 
 
 def test_native_survives() -> None:
@@ -68,7 +81,7 @@ def test_native_survives() -> None:
     seen: dict[str, int] = {}
     for number, frame in enumerate(damaged(1, 4000)):
         if number % 4 == 0:
-            bench.reset(snd_una=5000, snd_max=5010)
+            bench.reset(snd_una=5000, snd_nxt=5010)
         before = sum(bench.events().values()) + sum(bench.events(host=0).values())
         bench.receive(frame)
         assert sum(bench.events().values()) + sum(bench.events(host=0).values()) == before + 1
@@ -85,7 +98,7 @@ def test_xdp_and_native_agree(xdp_rig: XdpRig) -> None:
     for number, frame in enumerate(damaged(2, 3000)):
         if number % 4 == 0:
             for bench in (xdp, native):
-                bench.reset(snd_una=5000, snd_max=5010)
+                bench.reset(snd_una=5000, snd_nxt=5010)
         assert xdp.receive(frame) == native.receive(frame), frame.hex()
         if number % 4 == 3:
             assert _state(xdp) == _state(native)

@@ -161,12 +161,12 @@ class ModelRequester:
 )
 def test_the_requester_is_the_model(first_psn: int, steps: list[tuple[str, int]]) -> None:
     bench = Bench(NativeRig())
-    bench.reset(snd_una=first_psn, snd_max=first_psn)
+    bench.reset(snd_una=first_psn, snd_nxt=first_psn)
     model = ModelRequester()
     for kind, count in steps:
         if kind == "send":
             model.sent += count
-            bench.qp.config.snd_max = (first_psn + model.sent) % PSNS
+            bench.emitter.snd_nxt = (first_psn + model.sent) % PSNS
             continue
         number = model.una + count
         before = bench.events()
@@ -174,8 +174,8 @@ def test_the_requester_is_the_model(first_psn: int, steps: list[tuple[str, int]]
         event = model.receive(kind, number)
         bench.receive(p.frame(p.ACKNOWLEDGE, (first_psn + psn) % PSNS, QPN, extension=p.aeth(syndrome)))
         assert bench.events() == {**before, event: before.get(event, 0) + 1}
-        assert bench.qp.requester.snd_una == (first_psn + model.una) % PSNS
-        assert bench.qp.requester.naks == model.naks
+        assert bench.sender.snd_una == (first_psn + model.una) % PSNS
+        assert bench.sender.naks == model.naks
 
 
 @settings(max_examples=25, deadline=None)
@@ -188,7 +188,7 @@ def test_every_byte_arrives_once(
     packets = packetize(messages, ask_every=4)
     receiver, sender = Bench(NativeRig()), Bench(NativeRig())
     receiver.reset(epsn=first_psn)
-    sender.reset(snd_una=first_psn, snd_max=first_psn)
+    sender.reset(snd_una=first_psn, snd_nxt=first_psn)
     una = next_one = sent = naks = 0
     wire: list[bytes] = []
     for _ in range(20_000):
@@ -198,7 +198,7 @@ def test_every_byte_arrives_once(
             wire.append(to_frame(packets[next_one], first_psn))
             next_one += 1
             sent = max(sent, next_one)
-            sender.qp.config.snd_max = (first_psn + sent) % PSNS
+            sender.emitter.snd_nxt = (first_psn + sent) % PSNS
         if not wire:  # a timeout
             next_one = una
             continue
@@ -210,15 +210,15 @@ def test_every_byte_arrives_once(
             continue
         psn, syndrome = int.from_bytes(reply[51:54], "big"), reply[54]
         sender.receive(p.frame(p.ACKNOWLEDGE, psn, QPN, extension=p.aeth(syndrome)))
-        una += lib.nic_native_psn_distance(sender.qp.requester.snd_una, (first_psn + una) % PSNS)
+        una += lib.nic_native_psn_distance(sender.sender.snd_una, (first_psn + una) % PSNS)
         next_one = max(next_one, una)
-        if sender.qp.requester.naks != naks:
-            naks = sender.qp.requester.naks
+        if sender.sender.naks != naks:
+            naks = sender.sender.naks
             next_one = una
     assert una == len(packets)
     sent_bytes = b"".join(messages)
     assert bytes(receiver.data[: len(sent_bytes)]) == sent_bytes
     assert receiver.events()["REQUEST_PLACED"] == len(packets)
     assert receiver.rig.counters[1].bytes_placed == len(sent_bytes)
-    assert receiver.qp.responder.msn == len(messages)
+    assert receiver.receiver.msn == len(messages)
     assert receiver.canaries_intact()

@@ -30,6 +30,8 @@ def test_sizes() -> None:
         "NIC_MAX_HOSTS": 8,
         "NIC_MAX_QPS": 1024,
         "NIC_MAX_REGIONS": 4096,
+        "NIC_MAX_RQS": 4096,
+        "NIC_MAX_RECVS": 65536,
         "NIC_CHUNK_SHIFT": 20,
         "NIC_CHUNKS": 4,
         "NIC_DOORBELL_PAGES": 64,

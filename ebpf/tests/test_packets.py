@@ -38,7 +38,7 @@ def test_write_only_is_placed_and_acknowledged(bench: Bench, length: int) -> Non
     assert not any(bench.data[11 + length :])
     assert bench.canaries_intact()
     assert bench.events() == {"REQUEST_PLACED": 1}
-    assert bench.qp.responder.epsn == 101
+    assert bench.receiver.epsn == 101
 
 
 def test_a_write_without_bytes_needs_no_key(bench: Bench) -> None:
@@ -87,7 +87,7 @@ def test_one_nak_for_a_gap(bench: Bench) -> None:
     assert bench.receive(write_only(psn=100)) == (TX, reply(p.ACK, 100, 1))
     assert bench.receive(write_only(psn=105)) == (TX, reply(p.NAK_SEQUENCE, 101, 1))
     assert bench.events() == {"REQUEST_PLACED": 1, "REQUEST_SEQ_ERROR": 3}
-    assert bench.qp.responder.gaps == 2
+    assert bench.receiver.gaps == 2
 
 
 def test_ce_is_counted(bench: Bench) -> None:
@@ -110,7 +110,7 @@ def test_link_padding_behind_the_packet_is_ignored(bench: Bench) -> None:
 def test_the_icrc_of_any_reply(psn: int, msn: int, port: int, gap: bool) -> None:
     bench = Bench(NativeRig())
     bench.reset(epsn=psn)
-    bench.qp.responder.msn = msn
+    bench.receiver.msn = msn
     ends = p.with_ends(src_port=port)
     frame = write_only(psn=(psn + gap) % (1 << 24), ends=ends)
     syndrome, messages = (p.NAK_SEQUENCE, msn) if gap else (p.ACK, (msn + 1) % (1 << 24))
@@ -263,7 +263,7 @@ def test_drops(bench: Bench, name: str) -> None:
     event, frame = DROPS[name]
     assert bench.receive(frame)[0] == DROP
     assert bench.events() == {event: 1}
-    assert bench.qp.responder.epsn == 100 and bench.qp.config.state == QpState.RTS
+    assert bench.receiver.epsn == 100 and bench.qp.config.state == QpState.RTS
     assert not any(bench.data) and bench.canaries_intact()
 
 
@@ -333,10 +333,10 @@ def acknowledge(psn: int, syndrome: int = p.ACK, msn: int = 0) -> bytes:
     ],
 )
 def test_acknowledgements(bench: Bench, psn: int, syndrome: int, event: str, una: int) -> None:
-    bench.reset(snd_una=5000, snd_max=5010)
+    bench.reset(snd_una=5000, snd_nxt=5010)
     assert bench.receive(acknowledge(psn, syndrome))[0] == DROP
     assert bench.events() == {event: 1}
-    requester = bench.qp.requester
+    requester = bench.sender
     assert requester.snd_una == una
     assert requester.naks == (syndrome == p.NAK_SEQUENCE and event == "NAK_RECEIVED")
     assert requester.error == (p.NAK_ACCESS if syndrome == p.NAK_ACCESS else 0)
@@ -345,9 +345,9 @@ def test_acknowledgements(bench: Bench, psn: int, syndrome: int, event: str, una
 
 
 def test_acknowledgement_across_the_wrap(bench: Bench) -> None:
-    bench.reset(snd_una=0xFFFFF0, snd_max=0x10)
+    bench.reset(snd_una=0xFFFFF0, snd_nxt=0x10)
     bench.receive(acknowledge(0x5))
-    assert bench.qp.requester.snd_una == 6
+    assert bench.sender.snd_una == 6
 
 
 def test_cnp_is_counted(bench: Bench) -> None:

@@ -60,7 +60,15 @@ enum bit<8> bth_opcode_t {
     RC_FETCH_ADD               = 0x14,
     RC_SEND_LAST_INVALIDATE    = 0x16,
     RC_SEND_ONLY_INVALIDATE    = 0x17,
+    RC_READ_ACKNOWLEDGE        = 0x18,   // Plait: IRN's read (N)ACK, on an opcode that IBTA reserves
     CNP                        = 0x81    // IBTA Annex A17.9.3
+}
+
+// Which of Plait's headers stands between the BTH and the headers of its opcode.  IBTA reserves the bits and sends 0.
+enum bit<7> bth_extension_t {
+    NONE = 0,
+    DATA = 1,    // xdata_t: in every data packet, request and READ response of a transport that takes them out of order
+    ACK  = 2     // xack_t: in every acknowledgement of such a transport
 }
 
 // IBTA vol. 1, table 43: AETH syndrome, bits 6:5 of the syndrome byte.
@@ -123,7 +131,7 @@ header bth_t {
     bit<6>       reserved6;
     qpn_t        dest_qpn;
     bit<1>       ack_req;
-    bit<7>       reserved7;
+    bth_extension_t extension;
     psn_t        psn;
 }
 
@@ -143,6 +151,49 @@ header aeth_t {
 // Immediate data extended transport header, IBTA vol. 1, section 9.3.6.
 header immdt_t {
     bit<32> immediate;
+}
+
+// Atomic extended transport header, IBTA vol. 1, section 9.3.4.
+header atomic_eth_t {
+    bit<64> virtual_address;
+    bit<32> rkey;
+    bit<64> swap_add;
+    bit<64> compare;
+}
+
+// Atomic ACK extended transport header, IBTA vol. 1, section 9.3.5.3.
+header atomic_ack_eth_t {
+    bit<64> original;
+}
+
+// Invalidate extended transport header, IBTA vol. 1, section 9.3.7.
+header ieth_t {
+    bit<32> rkey;
+}
+
+// What the papers add to a data packet, so that it can be placed and judged whatever came before it.
+header xdata_t {
+    bit<1>  retransmission;  // MP-RDMA, section 3.3: ReTx
+    bit<1>  synchronise;     // MP-RDMA, section 3.4
+    bit<1>  last;            // Eunomia, section 3.2.1: nothing is posted behind this packet
+    bit<5>  reserved_flags;
+    bit<24> msn;             // MP-RDMA, section 3.1: message sequence number of the sender
+    bit<8>  reserved_ipsn;
+    bit<24> ipsn;            // MP-RDMA, section 3.1: number of the packet within its message
+    bit<8>  reserved_wqe;
+    bit<24> wqe_sn;          // IRN: recv_WQE_SN (SEND, WRITE with immediate), read_WQE_SN (READ, atomics, their responses)
+    bit<32> head;            // Eunomia, section 3.2.1: first PSN of the connection
+}
+
+// What the papers add to an acknowledgement.  The BTH's PSN is the cumulative one (MP-RDMA's AACK).
+header xack_t {
+    bit<1>  sack_valid;      // sack_psn is a packet that was received
+    bit<1>  ece;             // MP-RDMA, section 3.1: it was marked CE
+    bit<1>  retransmission;  // MP-RDMA, section 3.3: ReTx, echoed
+    bit<5>  reserved_flags;
+    bit<24> sack_psn;        // the packet that caused this acknowledgement
+    bit<16> path;            // MP-RDMA, section 3.1: its virtual path (UDP source port), echoed
+    bit<16> reserved16;
 }
 
 #endif

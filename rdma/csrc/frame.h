@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ack.h"
+#include "reply.h"
 #include "api.h"
 
 /* Ethernet to RETH, the largest path MTU, pad and ICRC, rounded up. */

@@ -162,7 +162,7 @@ static void retry(struct rdma_qp *qp, uint32_t *count, uint32_t limit, uint32_t 
 
 void rdma_qp_take_news(struct rdma_qp *qp, int64_t now)
 {
-	struct nic_requester *r = &qp->nic->requester;
+	struct nic_sender *r = &qp->nic->sender[NIC_STREAM_REQUEST];
 	/* Reasons first: the NIC writes snd_una before them, so what is read after them is at least as new. */
 	uint32_t error = __atomic_load_n(&r->error, __ATOMIC_ACQUIRE);
 	uint32_t naks = __atomic_load_n(&r->naks, __ATOMIC_ACQUIRE);
@@ -248,7 +248,7 @@ void rdma_qp_next_packet(struct rdma_engine *e, struct rdma_qp *qp, int64_t now,
 	if (qp->next > qp->max) {
 		qp->max = qp->next;
 		/* Before the packet leaves, or the NIC would not know what its acknowledgement is for. */
-		__atomic_store_n(&qp->nic->config.snd_max, psn_of(qp, qp->max), __ATOMIC_RELEASE);
+		__atomic_store_n(&qp->nic->emitter[NIC_STREAM_REQUEST].snd_nxt, psn_of(qp, qp->max), __ATOMIC_RELEASE);
 	}
 	qp->packets++;
 	qp->bytes += packet.payload_length;
@@ -264,7 +264,7 @@ void rdma_qp_unsend(const struct rdma_sent *sent)
 	while (qp->wr_current && (qp->wr_current >= qp->wr_count || wr_at(qp, qp->wr_current)->first > qp->next))
 		qp->wr_current--;
 	qp->max = sent->max_before;
-	__atomic_store_n(&qp->nic->config.snd_max, psn_of(qp, qp->max), __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->nic->emitter[NIC_STREAM_REQUEST].snd_nxt, psn_of(qp, qp->max), __ATOMIC_RELEASE);
 	qp->packets--;
 	qp->bytes -= sent->payload;
 	qp->retransmissions -= sent->repeat;
@@ -363,8 +363,8 @@ int rdma_qp_to_rtr(struct rdma_engine *e, uint32_t qpn, const struct rdma_qp_pat
 		c->pkey = path->pkey;
 		c->transport = path->transport;
 		c->ack_every = path->ack_every;
-		c->ack_icrc_base = nic_icrc_ack_base(c);
-		qp->nic->responder.epsn = path->receive_psn;
+		nic_icrc_bases(c);
+		qp->nic->receiver[NIC_STREAM_REQUEST].epsn = path->receive_psn;
 		qp->path_mtu = path->path_mtu;
 		rdma_frame_template_init(&qp->template, path, qp->host->mac, qp->host->ip);
 		__atomic_store_n(&c->state, WIRE_QP_STATE_RTR, __ATOMIC_RELEASE);
@@ -391,8 +391,8 @@ int rdma_qp_to_rts(struct rdma_engine *e, uint32_t qpn, const struct rdma_qp_sen
 	} else {
 		qp->sending = *sending;
 		qp->first_psn = sending->send_psn;
-		qp->nic->requester.snd_una = sending->send_psn;
-		qp->nic->config.snd_max = sending->send_psn;
+		qp->nic->sender[NIC_STREAM_REQUEST].snd_una = sending->send_psn;
+		qp->nic->emitter[NIC_STREAM_REQUEST].snd_nxt = sending->send_psn;
 		__atomic_store_n(&qp->nic->config.state, WIRE_QP_STATE_RTS, __ATOMIC_RELEASE);
 	}
 	rdma_unlock(e);
@@ -476,9 +476,9 @@ int rdma_qp_stats(struct rdma_engine *e, uint32_t qpn, struct rdma_qp_stats *out
 	if (qp)
 		*out = (struct rdma_qp_stats){
 			.packets = qp->packets, .bytes = qp->bytes, .retransmissions = qp->retransmissions,
-			.timeouts = qp->timeouts, .naks = qp->nic->requester.naks,
-			.rnr_naks = qp->nic->requester.rnr_naks, .acks = qp->nic->requester.acks,
-			.gaps = qp->nic->responder.gaps, .messages_received = qp->nic->responder.msn,
+			.timeouts = qp->timeouts, .naks = qp->nic->sender[NIC_STREAM_REQUEST].naks,
+			.rnr_naks = qp->nic->sender[NIC_STREAM_REQUEST].rnr_naks, .acks = qp->nic->sender[NIC_STREAM_REQUEST].acks,
+			.gaps = qp->nic->receiver[NIC_STREAM_REQUEST].gaps, .messages_received = qp->nic->receiver[NIC_STREAM_REQUEST].msn,
 			.outstanding = qp->max - qp->una,
 		};
 	rdma_unlock(e);

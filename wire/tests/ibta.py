@@ -9,14 +9,27 @@ IPV4 = [
 UDP = [("src_port", 16), ("dst_port", 16), ("len", 16), ("checksum", 16)]
 BTH = [
     ("opcode", 8), ("solicited", 1), ("mig_req", 1), ("pad_count", 2), ("version", 4), ("pkey", 16),
-    ("fecn", 1), ("becn", 1), ("reserved6", 6), ("dest_qpn", 24), ("ack_req", 1), ("reserved7", 7), ("psn", 24),
+    ("fecn", 1), ("becn", 1), ("reserved6", 6), ("dest_qpn", 24), ("ack_req", 1), ("extension", 7), ("psn", 24),
 ]  # fmt: skip
 RETH = [("virtual_address", 64), ("rkey", 32), ("dma_length", 32)]
 AETH = [("syndrome", 8), ("msn", 24)]
 IMMDT = [("immediate", 32)]
+ATOMIC_ETH = [("virtual_address", 64), ("rkey", 32), ("swap_add", 64), ("compare", 64)]
+ATOMIC_ACK_ETH = [("original", 64)]
+IETH = [("rkey", 32)]
+# Plait's own, from docs/wire.md.
+XDATA = [
+    ("retransmission", 1), ("synchronise", 1), ("last", 1), ("reserved_flags", 5), ("msn", 24), ("reserved_ipsn", 8),
+    ("ipsn", 24), ("reserved_wqe", 8), ("wqe_sn", 24), ("head", 32),
+]  # fmt: skip
+XACK = [
+    ("sack_valid", 1), ("ece", 1), ("retransmission", 1), ("reserved_flags", 5), ("sack_psn", 24), ("path", 16),
+    ("reserved16", 16),
+]  # fmt: skip
 
 LAYOUTS = {
     "ethernet": ETHERNET, "ipv4": IPV4, "udp": UDP, "bth": BTH, "reth": RETH, "aeth": AETH, "immdt": IMMDT,
+    "atomic_eth": ATOMIC_ETH, "atomic_ack_eth": ATOMIC_ACK_ETH, "ieth": IETH, "xdata": XDATA, "xack": XACK,
 }  # fmt: skip
 
 

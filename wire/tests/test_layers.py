@@ -12,12 +12,15 @@ from scapy.packet import Packet, Raw
 
 from wire import layers
 from wire.codes import BthOpcode
-from wire.layers import AETH, BTH, RETH, ImmDt
+from wire.layers import AETH, BTH, IETH, RETH, AtomicAckETH, AtomicETH, ImmDt, XAck, XData
 from wire.rocev2 import EXTENSIONS
 
 from .ibta import LAYOUTS
 
-CLASSES = {"bth": BTH, "reth": RETH, "aeth": AETH, "immdt": ImmDt}
+CLASSES = {
+    **{"bth": BTH, "reth": RETH, "aeth": AETH, "immdt": ImmDt, "ieth": IETH},
+    **{"atomic_eth": AtomicETH, "atomic_ack_eth": AtomicAckETH, "xdata": XData, "xack": XAck},
+}
 BELOW = Ether(dst="02:00:00:00:00:02", src="02:00:00:00:00:01") / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=49152)
 
 
@@ -41,7 +44,7 @@ def test_fields(name):
         (BTH(solicited=1, psn=0xFFFFFE), "00 80 ffff 00 000000 00 fffffe 00000000"),
         (BTH(mig_req=1, dest_qpn=0x123456), "00 40 ffff 00 123456 00 000000 00000000"),
         (BTH(pad_count=3, version=1, pkey=0x8001), "00 31 8001 00 000000 00 000000 00000000"),
-        (BTH(fecn=1, reserved7=0x7F), "00 00 ffff 80 000000 7f 000000 00000000"),
+        (BTH(fecn=1, extension=0x7F), "00 00 ffff 80 000000 7f 000000 00000000"),
         (BTH(becn=1, ack_req=1), "00 00 ffff 40 000000 80 000000 00000000"),
         (BTH(reserved6=0x3F, icrc=0x12345678), "00 00 ffff 3f 000000 00 000000 12345678"),
         (RETH(virtual_address=0x0102030405060708, rkey=0x090A0B0C, dma_length=0x0D0E0F10),
