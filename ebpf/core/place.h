@@ -11,14 +11,13 @@
 #define NIC_PLACE_H
 
 #include "access.h"
+#include "bitmap.h"
 #include "packet.h"
 #include "psn.h"
 #include "qp.h"
 #include "refs.h"
 
 /* What a packet is to the two-bit bitmap (MP-RDMA, section 3.3; IRN, "Last packet issues"). */
-enum nic_slot { NIC_SLOT_EMPTY = 0, NIC_SLOT_RECEIVED = 1, NIC_SLOT_TAIL = 2, NIC_SLOT_TAIL_COMPLETION = 3 };
-
 WIRE_FN wire_u32 nic_x_slot(const struct nic_packet *p)
 {
 	if (nic_opcode_in(NIC_OPS_COMPLETION, p->opcode))
