@@ -13,12 +13,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperGroup
 
 from lab import (
     array_cli,
     balancing_cli,
+    capture_cli,
     digest_cli,
     group_cli,
+    host_cli,
+    invoke,
     launch_cli,
     path_cli,
     ptf_cli,
@@ -29,11 +33,21 @@ from lab import (
     table_cli,
     topo_cli,
 )
-from lab.errors import PlaitError, UsageError
 
 RUN, LOOK, BUILD = "Run", "Look and touch", "Build and measure"
 
+
+class _Verbs(TyperGroup):
+    """`plait h1 CMD` is short for `plait host exec h1 CMD`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and host_cli.is_host(args[0]):
+            args = ["host", "exec", *args]
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Verbs,
     add_completion=True,
     no_args_is_help=True,
     help="A laboratory for RDMA over many paths: P4 switches, an XDP RDMA NIC, Mininet fabrics.",
@@ -52,6 +66,8 @@ app.add_typer(array_cli.register, name="register", rich_help_panel=LOOK)
 app.add_typer(replication_cli.multicast, name="multicast", rich_help_panel=LOOK)
 app.add_typer(replication_cli.clone, name="clone", rich_help_panel=LOOK)
 app.add_typer(digest_cli.app, name="digest", rich_help_panel=LOOK)
+app.add_typer(host_cli.app, name="host", rich_help_panel=LOOK)
+app.command(rich_help_panel=LOOK)(capture_cli.capture)
 app.add_typer(queue_cli.app, name="queue", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.lb, name="lb", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.aqm, name="aqm", rich_help_panel=LOOK)
@@ -257,31 +273,7 @@ def clean() -> None:
 
 
 def main() -> None:
-    try:
-        app()
-    except Exception as error:
-        code = _exit_code(error)
-        if code is None:
-            raise
-        talk(str(error) if hasattr(error, "diagnostics") else f"plait: {error}")
-        sys.exit(code)
-
-
-def _exit_code(error: Exception) -> int | None:
-    """None for what is no user's mistake. Classes are looked for only now: their modules are slow to import."""
-    from controller.errors import ControllerError
-    from fastswitch.control import ControlError
-    from mininet_topos.topology import TopologyError
-    from p4front import CompileError
-    from rdma.verbs import VerbsError
-
-    if isinstance(error, PlaitError | CompileError):
-        return error.exit_code
-    if isinstance(error, TopologyError | ControllerError):
-        return UsageError.exit_code
-    if isinstance(error, ControlError | VerbsError):
-        return PlaitError.exit_code
-    return None
+    sys.exit(invoke.run())
 
 
 if __name__ == "__main__":

@@ -124,6 +124,7 @@ class Emulation:
         program = text.write(running.RUN_DIR)
         stack.callback(self.network.stop)
         self.network.start()
+        running.write_record(dataclasses.replace(self._record(), pids={h.name: h.pid for h in self.network.hosts}))
         hosts, switches = len(self.topology.hosts), len(self.topology.switches)
         self._talk(f"{self.topology.name} is up: {hosts} hosts, {switches} switches ({config.target})")
         self._nic = stack.enter_context(

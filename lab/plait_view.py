@@ -1,13 +1,13 @@
 """A Plait fabric's links, asked of the switch daemon's control socket."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fastswitch.control import Client
 from lab.fabric_view import COUNTER_NAMES, Counters, Direction, FlowKey, Flows
 from mininet_topos.network import LabNetwork
-from mininet_topos.topology import Link, interface_name
+from mininet_topos.topology import Link, Topology, interface_name
 
 
 class PlaitView:
@@ -57,12 +57,7 @@ class PlaitView:
         return found
 
     def capture(self, link: Link, path: Path) -> None:
-        name, port = next(end for end in link.ends if not self._topology.node(end[0]).is_host)
-        known = next(
-            entry["name"]
-            for entry in self._client.links()
-            if [name, port] in (entry["a"], entry["b"]) or interface_name(name, port) == entry["b"]
-        )
+        known = daemon_link(self._client.links(), self._topology, link)
         self._client.capture_start(known, path)
         self._captured.append(known)
 
@@ -73,3 +68,13 @@ class PlaitView:
 
     def close(self) -> None:
         self._client.close()
+
+
+def daemon_link(links: Iterable[Mapping[str, Any]], topology: Topology, link: Link) -> str:
+    """What the daemon calls a link: that of its first end which is a switch's."""
+    name, port = next(end for end in link.ends if not topology.node(end[0]).is_host)
+    return next(
+        entry["name"]
+        for entry in links
+        if [name, port] in (entry["a"], entry["b"]) or interface_name(name, port) == entry["b"]
+    )

@@ -35,6 +35,7 @@ class LabRecord:
     target: str
     switches: dict[str, SwitchRecord]
     hosts: dict[str, str]  # host -> path of its NIC's verbs socket
+    pids: dict[str, int] = dataclasses.field(default_factory=dict)  # host -> its shell, once it is up
 
     @classmethod
     def of_this_process(cls, **fields: Any) -> "LabRecord":

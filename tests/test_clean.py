@@ -15,7 +15,7 @@ from tests.leftovers import Snapshot
 
 pytestmark = needs_root
 
-PROMPT = "mininet>"
+PROMPT = "plait>"
 
 
 @contextmanager
