@@ -1,4 +1,4 @@
-"""`python -m wire.generate`: p4src/include/{headers,codes}.p4 -> wire.h, names.h, codes.py, layers.py.
+"""`python -m wire.generate`: p4src/include/{headers,codes}.p4 -> wire.h, names.h, codes.py, layers.py, plait.lua.
 
 With `--check` nothing is written; the exit code is 1 and a diff is printed if a committed file is stale.
 """
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from wire import c_header, c_names, python_codes, scapy_layers
+from wire import c_header, c_names, lua_dissector, python_codes, scapy_layers
 from wire.declarations import Source, WireError
 from wire.read import read
 
@@ -22,6 +22,7 @@ EMITTERS: dict[str, Callable[[list[Source]], str]] = {
     "names.h": c_names.emit,
     "codes.py": python_codes.emit,
     "layers.py": scapy_layers.emit,
+    "plait.lua": lua_dissector.emit,
 }
 _DIFF_LINES = 20
 

@@ -51,6 +51,17 @@ EXTENSIONS: dict[int, tuple[str, ...]] = {
     BthOpcode.RC_READ_ACKNOWLEDGE: (_AETH,),
     BthOpcode.CNP: (),
 }
+_WRITES = {code for code in BthOpcode if code.name.startswith("RC_WRITE")}
+
+
+def header_chain(opcode: int, extension: int) -> tuple[str, ...]:
+    """The headers after a BTH.  With a DATA extension every WRITE packet has a RETH (IRN, "First packet issues")."""
+    own, following = OWN_HEADER.get(extension, ()), EXTENSIONS.get(opcode, ())
+    if extension == BthExtension.DATA and opcode in _WRITES and _RETH not in following:
+        following = (_RETH, *following)
+    return (*own, *following)
+
+
 _missing = set(BthOpcode) - set(EXTENSIONS)
 assert not _missing, f"EXTENSIONS lacks {_missing}"
 
@@ -77,8 +88,7 @@ class RoceLayer(Packet):
             transport = transport.underlayer
         if not isinstance(transport, TransportLayer):
             return conf.raw_layer
-        own = OWN_HEADER.get(transport.extension, ())
-        chain = (transport.header_name, *own, *EXTENSIONS.get(transport.opcode, ()))
+        chain = (transport.header_name, *header_chain(transport.opcode, transport.extension))
         following = chain[chain.index(self.header_name) + 1 :] if self.header_name in chain else ()
         layer = self.by_header.get(following[0]) if following else None
         return layer if layer is not None and len(payload) >= layer.header_bytes else conf.raw_layer
