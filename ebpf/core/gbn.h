@@ -45,7 +45,7 @@ WIRE_FN void nic_gbn_ack(struct nic_qp *qp, int stream, const struct nic_packet 
 static const struct nic_transport nic_transport_gbn = {
 	.data = nic_gbn_data,
 	.ack = nic_gbn_ack,
-	.plain = 1,
+	.ibta = 1,
 };
 
 #endif
