@@ -9,8 +9,8 @@ from typing import Any
 from lab import demo, results, units
 from lab.config import LabConfig
 from lab.demo import DemoResult
+from lab.drawing import draw
 from lab.emulation import Emulation
-from lab.picture import draw
 from lab.report import Bar, Cell, Column, Mark, Note, Picture, Section, Table, write_report
 from lab.results import LinkRecord, TransferRecord
 
@@ -113,7 +113,7 @@ def _write(
         colour.setdefault(destination, colour[source])
     rate = units.format_rate(min(link.rate_bps for link in lab.topology.links))
     title = f"{lab.topology.name}: {len(pairs)} RDMA WRITEs at once, {rate} links"
-    draw(lab.topology, busier, folder / "topology.png", title=title, highlight=colour)
+    draw(lab.topology, folder / "topology.png", load=busier, title=title, highlight=colour)
     write_report(
         folder / "report.html",
         title=f"Plait demo: {file.name} over {lab.topology.name}",

@@ -7,9 +7,9 @@ import pytest
 
 from lab import results
 from lab.demo_report import link_tables, page_verdict, transfer_table
+from lab.drawing import draw
 from lab.errors import UsageError
 from lab.experiment import FlowRecord, RunRecord
-from lab.picture import draw, positions
 from lab.report import Picture, Section, write_report
 from lab.results import LinkRecord, PortRecord, TransferRecord
 from mininet_topos.fattree import fattree
@@ -57,7 +57,7 @@ class _References(HTMLParser):
 @pytest.mark.parametrize("equal", [True, False])
 def test_the_report_is_one_file_and_escapes(tmp_path: Path, equal: bool) -> None:
     topology = fattree(4, 10**8, 1000)
-    draw(topology, {("s13", "h1"): 0.5}, tmp_path / "t.png", title="t", highlight={"h1": "#b3261e"})
+    draw(topology, tmp_path / "t.png", load={("s13", "h1"): 0.5}, title="t", highlight={"h1": "#b3261e"})
     transfers = [dataclasses.replace(TRANSFER, sha256_equal=equal)]
     write_report(
         tmp_path / "report.html",
@@ -81,16 +81,3 @@ def test_the_report_is_one_file_and_escapes(tmp_path: Path, equal: bool) -> None
     assert verdict in page
     assert "Transfers &amp; links" in page
     assert page.count("25.0 %") == 2  # the link's load, among the busiest and among all
-
-
-def test_layers_stand_above_each_other() -> None:
-    topology = fattree(4, 10**8, 1000)
-    place = positions(topology)
-    assert len(set(place.values())) == len(topology.nodes)
-    heights = {
-        node.layer: {place[other.name][1] for other in topology.nodes if other.layer == node.layer}
-        for node in topology.nodes
-    }
-    assert all(len(rows) == 1 for rows in heights.values())
-    order = [heights[layer].pop() for layer in ("core", "agg", "edge", "host")]
-    assert order == sorted(order, reverse=True)
