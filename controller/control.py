@@ -7,7 +7,7 @@ starts again disturbs no traffic.
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +17,9 @@ import finsy as fy
 from finsy.p4schema import P4SchemaCache
 from finsy.proto import p4r
 
-from controller import defaults, entries
+from controller import defaults, reconcile
 from controller.connection import controlling, each, translated, write
-from controller.errors import ControllerError, VerifyError
+from controller.errors import ControllerError
 from controller.policy import Policy, fabric_entries
 from controller.routes import Entries
 from controller.targets import Target
@@ -49,70 +49,36 @@ class InstallReport:
     def written(self) -> int:
         return self.inserted + self.modified + self.deleted
 
+    def add(self, updates: Sequence[p4r.Update]) -> None:
+        inserted, modified, deleted = reconcile.counted(updates)
+        self.inserted += inserted
+        self.modified += modified
+        self.deleted += deleted
+
 
 @dataclass(slots=True)
 class _Device:
-    """One switch during `install`: wanted and present entries by identity."""
+    """One switch during `install`, and what it should hold."""
 
     target: Target
     switch: fy.Switch
     wanted: dict[Hashable, p4r.TableEntry]
 
     async def present(self) -> dict[Hashable, p4r.TableEntry]:
-        """What the switch holds: all entries, and the defaults of those tables for which one is wanted."""
-        defaults_of = {entry.table_id for entry in self.wanted.values() if entry.is_default_action}
-        asked: list[Any] = [fy.P4TableEntry()]
-        asked += [fy.P4TableEntry(self._alias(table), is_default_action=True) for table in sorted(defaults_of)]
-        reading: Any = self.switch.read(asked)  # its overloads are not declared as what it is, an async generator
+        schema = self.switch.p4info
+        reading: Any = self.switch.read(reconcile.question(self.wanted, schema))  # declared as what it is not
         with translated(self.target, "read"):
-            found = [entity.encode(self.switch.p4info).table_entry async for entity in reading]
-        return {entries.identity(entry): entry for entry in found if not entry.is_const}
-
-    def _alias(self, table_id: int) -> str:
-        return str(self.switch.p4info.tables[table_id].alias)
-
-    def difference(self, present: Mapping[Hashable, p4r.TableEntry]) -> list[p4r.Update]:
-        """The updates that turn what is present into what is wanted: deletions first, since tables may be full."""
-        updates = []
-        for key, entry in present.items():
-            if key not in self.wanted and not entry.is_default_action:
-                bare = p4r.TableEntry(table_id=entry.table_id, match=entry.match, priority=entry.priority)
-                updates.append(_update(p4r.Update.DELETE, bare))
-        for key, entry in self.wanted.items():
-            if key not in present and not entry.is_default_action:
-                updates.append(_update(p4r.Update.INSERT, entry))
-            elif key not in present or entries.meaning(present[key]) != entries.meaning(entry):
-                updates.append(_update(p4r.Update.MODIFY, entry))
-        return updates
+            return reconcile.answer([entity.encode(schema).table_entry async for entity in reading])
 
     async def converge(self, report: InstallReport) -> None:
-        updates = self.difference(await self.present())
+        updates = reconcile.difference(await self.present(), self.wanted)
         await write(self.target, self.switch, updates)
-        report.deleted += sum(update.type == p4r.Update.DELETE for update in updates)
-        report.inserted += sum(update.type == p4r.Update.INSERT for update in updates)
-        report.modified += sum(update.type == p4r.Update.MODIFY for update in updates)
+        report.add(updates)
 
     async def verify(self, report: InstallReport) -> None:
         """VerifyError if the switch does not hold exactly what is wanted."""
         present = await self.present()
-        schema = self.switch.p4info
-        for key in {**self.wanted, **present}:
-            want, have = self.wanted.get(key), present.get(key)
-            if want is None and have is not None:
-                raise VerifyError(f"{self.target.name} has an unknown entry: {entries.describe(have, schema)}")
-            if want is not None and have is None:
-                raise VerifyError(f"{self.target.name} lacks an entry: {entries.describe(want, schema)}")
-            if want is not None and have is not None and entries.meaning(want) != entries.meaning(have):
-                table = schema.tables[want.table_id]
-                raise VerifyError(
-                    f"{self.target.name} has another action: {entries.describe(want, schema)} was written, "
-                    f"{entries.action_text(have.action, table)} is there"
-                )
-            report.verified += 1
-
-
-def _update(kind: Any, entry: p4r.TableEntry) -> p4r.Update:
-    return p4r.Update(type=kind, entity=p4r.Entity(table_entry=entry))
+        report.verified += reconcile.check_equal(self.target.name, present, self.wanted, self.switch.p4info)
 
 
 async def install(
@@ -154,8 +120,7 @@ async def install_entries(
 
         async def connect(target: Target) -> None:
             switch = await stack.enter_async_context(controlling(target, options))
-            messages = [entry.encode(switch.p4info).table_entry for entry in wanted[target.name]]
-            devices[target.name] = _Device(target, switch, {entries.identity(message): message for message in messages})
+            devices[target.name] = _Device(target, switch, reconcile.encoded(wanted[target.name], switch.p4info))
 
         with P4SchemaCache():
             await _phase(report, "program", targets, connect)
@@ -171,9 +136,9 @@ async def _phase(report: InstallReport, name: str, targets: Sequence[Target], wo
 
 
 def read_schema(program: Program) -> fy.P4Schema:
-    """What the program's P4Info says; ControllerError if the file cannot be read."""
+    """What the program's P4Info says, with the program itself; ControllerError if a file cannot be read."""
     try:
-        return fy.P4Schema(program.p4info)
+        return fy.P4Schema(program.p4info, program.json)
     except (OSError, ValueError) as error:
         raise ControllerError(f"{program.p4info}: {error}") from None
     except Exception as error:  # protobuf's ParseError has no public home

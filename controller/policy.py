@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import finsy as fy
 
-from controller.destinations import destinations
+from controller.destinations import Destinations, Routing, destinations
 from controller.errors import ControllerError
 from controller.load_balancing import (
     DEFLECTION_PORTS,
@@ -24,10 +24,11 @@ from controller.load_balancing import (
     flowlet_entries,
     srpt_entries,
 )
-from controller.named_paths import PATH_LABEL, named_path_entries
+from controller.named_paths import PATH_LABEL, Paths, all_paths, named_path_entries, paths_left
+from controller.overrides import Override, overridden
 from controller.ports import NEIGHBOR, RED, Marking, neighbor_entries, red_entries
 from controller.routes import ROUTES, Entries, next_hop_routes, selector_routes
-from mininet_topos.topology import Topology
+from mininet_topos.topology import Link, Topology
 
 # Names in p4src/include/flow_hash.p4.
 SEED, SET_SEED = "switch_seed", "set_seed"
@@ -39,6 +40,7 @@ class Policy:
 
     seed: draws every switch's hash multiplier. packet_bytes: the frame that round-trip times are computed for. paths: k
     of the k shortest paths. weights: WCMP's, see `routes.selector_routes`; only for programs with an action selector.
+    routing: see `controller.destinations`; overrides: routes that people want otherwise. Neither is for named paths.
     """
 
     seed: int = 1
@@ -47,33 +49,25 @@ class Policy:
     balancing: Balancing = field(default_factory=Balancing)
     paths: int = 8
     weights: tuple[int, ...] = ()
+    routing: Routing = "shortest"
+    overrides: tuple[Override, ...] = ()
 
 
 def fabric_entries(topology: Topology, p4info: fy.P4Schema, policy: Policy | None = None) -> Entries:
     """All entries of all switches for a program; ControllerError if they do not fit in the program's tables."""
     policy = policy or Policy()
-    found: Entries = {switch.name: [] for switch in topology.switches}
-    for part in _parts(topology, p4info, policy):
-        for name, entries in part.items():
-            found[name] += entries
+    found = parameter_entries(topology, p4info, policy)
+    for name, entries in Router(topology, p4info, policy).entries().items():
+        found[name] += entries
     for name, entries in found.items():
-        _check_room(name, entries, p4info)
+        check_room(name, entries, p4info)
     return found
 
 
-def _parts(topology: Topology, p4info: fy.P4Schema, policy: Policy) -> list[Entries]:
+def parameter_entries(topology: Topology, p4info: fy.P4Schema, policy: Policy) -> Entries:
+    """The entries of a program that do not change when links fail: all but routes."""
     tables = {table.alias for table in p4info.tables}
     parts: list[Entries] = []
-    if policy.weights and (ROUTES not in tables or p4info.tables[ROUTES].action_profile is None):
-        raise ControllerError(f"weights: the program has no groups of next hops at {ROUTES} that could have them")
-    if PATH_LABEL in tables:
-        parts.append(named_path_entries(topology, policy.paths))
-    elif ROUTES in tables:
-        indirect = p4info.tables[ROUTES].action_profile is not None
-        if indirect:
-            parts.append(selector_routes(destinations(topology), policy.weights))
-        else:
-            parts.append(next_hop_routes(destinations(topology)))
     if NEIGHBOR in tables:
         parts.append(neighbor_entries(topology))
     if SEED in tables:
@@ -86,7 +80,59 @@ def _parts(topology: Topology, p4info: fy.P4Schema, policy: Policy) -> list[Entr
         parts.append(deflection_entries(topology, policy.balancing, policy.packet_bytes))
     if REMAINING in tables:
         parts.append(srpt_entries(topology, policy.balancing))
-    return parts
+    return {switch.name: [entry for part in parts for entry in part[switch.name]] for switch in topology.switches}
+
+
+class Router:
+    """The routes of a topology's switches for a program, over whatever links are up."""
+
+    def __init__(self, topology: Topology, p4info: fy.P4Schema, policy: Policy) -> None:
+        """ControllerError for a policy that the program or the topology does not fit."""
+        self._topology = topology
+        self._policy = policy
+        tables = {table.alias for table in p4info.tables}
+        self._named = PATH_LABEL in tables
+        self._routed = ROUTES in tables
+        self._indirect = self._routed and p4info.tables[ROUTES].action_profile is not None
+        if policy.weights and not self._indirect:
+            raise ControllerError(f"weights: the program has no groups of next hops at {ROUTES} that could have them")
+        for given, name in (
+            (policy.overrides, "overrides"),
+            (policy.routing != "shortest", f"routing {policy.routing}"),
+        ):
+            if given and (self._named or not self._routed):
+                raise ControllerError(f"{name}: the program does not choose next hops by destination")
+        self._whole_paths: Paths = all_paths(topology, policy.paths) if self._named else {}
+        self._whole: Destinations = {} if self._named else self._destinations(frozenset())
+
+    def entries(self, down: frozenset[Link] = frozenset()) -> Entries:
+        """The routes over the links that are not `down`; the same for every caller, whatever happened before."""
+        return {name: [entry for _, entry in ranked] for name, ranked in self.ranked(down).items()}
+
+    def ranked(self, down: frozenset[Link] = frozenset()) -> dict[str, list[tuple[int, fy.P4TableEntry]]]:
+        """As `entries`, each with its rank: an entry sends packets on only to switches whose entries have lower ones.
+
+        Names of paths are the exception: they have rank 0, since nothing leads to a new name before a route does.
+        """
+        if self._named:
+            left = paths_left(self._topology, self._policy.paths, self._whole_paths, down)
+            found = named_path_entries(self._topology, self._policy.paths, self._whole_paths, left)
+            return {name: [(int(e.table_id == ROUTES), e) for e in entries] for name, entries in found.items()}
+        if not self._routed:
+            return {switch.name: [] for switch in self._topology.switches}
+        routes = self._destinations(down) if down else self._whole
+        if self._indirect:
+            encoded = selector_routes(routes, self._policy.weights, self._whole)
+        else:
+            encoded = next_hop_routes(routes, self._whole)
+        return {
+            name: [(1 + route.distance, entry) for route, entry in zip(routes[name], entries, strict=True)]
+            for name, entries in encoded.items()
+        }
+
+    def _destinations(self, down: frozenset[Link]) -> Destinations:
+        found = destinations(self._topology, down, self._policy.routing)
+        return overridden(found, self._topology, self._policy.overrides, down)
 
 
 def seed_entries(topology: Topology, seed: int) -> Entries:
@@ -108,7 +154,7 @@ def _odd_multiplier(seed: int, device_id: int) -> int:
     return random.Random(f"{seed}/{device_id}").getrandbits(32) | 1
 
 
-def _check_room(switch: str, entries: Sequence[fy.P4TableEntry], p4info: fy.P4Schema) -> None:
+def check_room(switch: str, entries: Sequence[fy.P4TableEntry], p4info: fy.P4Schema) -> None:
     """Refuses what the switch would refuse in the middle of a write, with the reason."""
     for name, count in Counter(e.table_id for e in entries if not e.is_default_action).items():
         if count > p4info.tables[name].size:

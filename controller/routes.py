@@ -12,7 +12,7 @@ from ipaddress import IPv4Network
 
 import finsy as fy
 
-from controller.destinations import Destinations
+from controller.destinations import Destinations, Route
 from controller.errors import ControllerError
 from mininet_topos.topology import Neighbor
 
@@ -24,40 +24,58 @@ MAX_NEXT_HOPS, MAX_PORT, PORTS_A_WORD, PORT_BITS = 16, 255, 8, 8
 Entries = dict[str, list[fy.P4TableEntry]]
 
 
-def selector_routes(found: Destinations, weights: Sequence[int] = ()) -> Entries:
+def selector_routes(found: Destinations, weights: Sequence[int] = (), whole: Destinations | None = None) -> Entries:
     """One-shot action sets with one member for every next hop, which leaves its set while its port is down.
 
-    weights: WCMP's, of a set's members in the order of their ports, from the first again where they are too few.
+    weights: WCMP's, of a set's members in the order of their ports, from the first again where they are too few. A
+    member keeps its weight while others are gone: its place is that in `whole`, the routes over all links.
     """
-    repeated = weights or (1,)
-    return {
-        switch: [
+    entries: Entries = {}
+    for switch, routes in found.items():
+        sets = _sets(whole[switch]) if whole is not None and weights else {}
+        entries[switch] = [
             fy.P4TableEntry(
                 ROUTES,
-                match=_match(prefix),
-                action=fy.IndirectAction(
-                    [
-                        ((repeated[index % len(repeated)] if len(hops) > 1 else 1, hop.port), _forward(hop))
-                        for index, hop in enumerate(hops)
-                    ]
-                ),
+                match=_match(route.prefix),
+                action=fy.IndirectAction(_members(route.hops, weights, sets.get(route.prefix, ()))),
             )
-            for prefix, hops in routes
+            for route in routes
         ]
-        for switch, routes in found.items()
-    }
+    return entries
 
 
-def next_hop_routes(found: Destinations) -> Entries:
-    """Sets of ports as action data. Equal sets of a switch have one group number, from 1: state is kept by it."""
+def _sets(routes: Sequence[Route]) -> dict[IPv4Network, tuple[int, ...]]:
+    return {route.prefix: tuple(hop.port for hop in route.hops) for route in routes}
+
+
+def _members(
+    hops: Sequence[Neighbor], weights: Sequence[int], places: Sequence[int]
+) -> list[tuple[tuple[int, int], fy.Action]]:
+    single = len(places or hops) == 1
+    members = []
+    for index, hop in enumerate(hops):
+        place = places.index(hop.port) if hop.port in places else index
+        weight = weights[place % len(weights)] if weights and not single else 1
+        members.append(((weight, hop.port), _forward(hop)))
+    return members
+
+
+def next_hop_routes(found: Destinations, whole: Destinations | None = None) -> Entries:
+    """Sets of ports as action data. Equal sets of a switch have one group number, from 1: state is kept by it.
+
+    Sets that are also in `whole`, the routes over all links, have the numbers that they have there, so that a failure
+    elsewhere leaves them as they are.
+    """
     entries: Entries = {}
     for switch, routes in found.items():
         groups: dict[tuple[int, ...], int] = {}
+        for ports in _sets(whole[switch]).values() if whole is not None else ():
+            groups.setdefault(ports, len(groups) + 1)
         entries[switch] = []
-        for prefix, hops in routes:
-            ports = tuple(hop.port for hop in hops)
+        for route in routes:
+            ports = tuple(hop.port for hop in route.hops)
             group = groups.setdefault(ports, len(groups) + 1)
-            entries[switch].append(next_hop_route(switch, prefix, group, ports))
+            entries[switch].append(next_hop_route(switch, route.prefix, group, ports))
     return entries
 
 
