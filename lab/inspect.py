@@ -19,7 +19,7 @@ from scapy.utils import PcapReader
 
 from lab import reorder
 from lab.errors import UsageError
-from lab.reorder import CONTROL_OPCODES, RESPONSE_OPCODES, Order
+from lab.reorder import CONTROL_OPCODES, RESPONSE_OPCODES, Order, flow_name
 from wire.decode import RocePacket, decode
 
 _LISTED_PSNS = 5
@@ -98,10 +98,25 @@ def _line(packet: RocePacket) -> str:
         packet.opcode_name,
         f"qpn {packet.dest_qpn} psn {packet.psn}" + " A" * packet.ack_req + " BECN" * packet.becn,
     ]
+    if packet.data is not None:
+        marks = "".join(f" {mark}" for mark in ("retx", "sync", "last") if getattr(packet.data, mark))
+        parts.append(f"msn {packet.data.msn} ipsn {packet.data.ipsn} wqe {packet.data.wqe_sn}{marks}")
+    if packet.sack is not None:
+        named = f"sack {packet.sack.psn}" if packet.sack.psn is not None else "no sack"
+        parts.append(f"{named} path {packet.sack.path}" + " ECE" * packet.sack.ece + " retx" * packet.sack.retx)
     if packet.reth is not None:
         parts.append(f"va {packet.reth.virtual_address:#x} rkey {packet.reth.rkey:#x} len {packet.reth.dma_length}")
     if packet.aeth is not None:
         parts.append(f"{packet.aeth.meaning} msn {packet.aeth.msn}")
+    if packet.atomic is not None:
+        atomic = packet.atomic
+        parts.append(
+            f"va {atomic.virtual_address:#x} rkey {atomic.rkey:#x} swap/add {atomic.swap_add} compare {atomic.compare}"
+        )
+    if packet.original is not None:
+        parts.append(f"original {packet.original}")
+    if packet.invalidate is not None:
+        parts.append(f"invalidates {packet.invalidate:#x}")
     if packet.immediate is not None:
         parts.append(f"imm {packet.immediate:#x}")
     return "  ".join([*parts, f"payload {packet.payload_bytes}", f"icrc {packet.icrc}"])
@@ -109,15 +124,13 @@ def _line(packet: RocePacket) -> str:
 
 @dataclass(slots=True)
 class _Flow:
-    """Packets with one 5-tuple, destination queue pair and PSN space (requests, or responses to the peer's requests).
+    """Packets to one queue pair in one PSN space (requests, or responses to the peer's requests), whatever their paths.
 
     Acknowledgements and CNPs repeat PSNs by design: they count as packets, and neither as the one nor as the other.
     """
 
     src: str
-    src_port: int
     dst: str
-    dst_port: int
     dest_qpn: int
     carries: str
     packets: int = 0
@@ -125,6 +138,7 @@ class _Flow:
     first_psn: int = 0
     last_psn: int = 0
     order: Order = field(default_factory=Order)
+    ports: set[int] = field(default_factory=set)
 
     def add(self, packet: RocePacket, wire_bytes: int) -> None:
         if self.packets == 0:
@@ -132,25 +146,28 @@ class _Flow:
         self.packets += 1
         self.bytes += wire_bytes
         self.last_psn = packet.psn
+        self.ports.add(packet.src_port)
         if packet.opcode not in CONTROL_OPCODES:
-            self.order.add(packet.psn)
+            self.order.add(packet.psn, packet.src_port)
 
     def values(self) -> dict[str, Any]:
-        public = {name: getattr(self, name) for name in self.__slots__ if name != "order"}
+        public = {name: getattr(self, name) for name in self.__slots__ if name not in ("order", "ports")}
         return public | {
+            "src_port": min(self.ports),
+            "paths": len(self.ports),
             "retransmitted": sorted(self.order.retransmitted),
             "out_of_order": self.order.out_of_order,
         }
 
 
 def _flows(packets: Iterator[Packet]) -> list[_Flow]:
-    flows: dict[tuple[str, int, str, int, int, str], _Flow] = {}
+    flows: dict[tuple[str, str, int, str], _Flow] = {}
     for packet in packets:
         roce = decode(packet)
         if roce is None:
             continue
         carries = "responses" if roce.opcode in RESPONSE_OPCODES | CONTROL_OPCODES else "requests"
-        key = (roce.src, roce.src_port, roce.dst, roce.dst_port, roce.dest_qpn, carries)
+        key = (roce.src, roce.dst, roce.dest_qpn, carries)
         flows.setdefault(key, _Flow(*key)).add(roce, _wire_bytes(packet))
     return list(flows.values())
 
@@ -163,7 +180,7 @@ def _print_flows(flows: list[_Flow], out: TextIO, as_json: bool) -> None:
     header = ("flow", "qpn", "carries", "packets", "bytes", "first psn", "last psn", "retransmitted", "out of order")
     rows: list[tuple[str, ...]] = [header]
     for flow in flows:
-        ends = f"{flow.src}:{flow.src_port} -> {flow.dst}:{flow.dst_port}"
+        ends = flow_name(flow.src, min(flow.ports), flow.dst, len(flow.ports))
         numbers = (flow.packets, flow.bytes, flow.first_psn, flow.last_psn)
         order = (_psns(flow), str(flow.order.out_of_order))
         rows.append((ends, str(flow.dest_qpn), flow.carries, *map(str, numbers), *order))

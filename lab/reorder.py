@@ -44,8 +44,10 @@ _PSN_HALF = (PSN_MASK + 1) // 2
 _LINKTYPE_ETHERNET = 1
 _IHL_UNIT = 4
 # Packets whose PSNs repeat those of the other direction.
-CONTROL_OPCODES = frozenset({BthOpcode.RC_ACKNOWLEDGE, BthOpcode.RC_ATOMIC_ACKNOWLEDGE, BthOpcode.CNP})
-RESPONSE_OPCODES = frozenset(opcode for opcode in BthOpcode if opcode.name.startswith("RC_READ_RESPONSE"))
+CONTROL_OPCODES = frozenset({BthOpcode.RC_ACKNOWLEDGE, BthOpcode.RC_READ_ACKNOWLEDGE, BthOpcode.CNP})
+RESPONSE_OPCODES = frozenset(
+    {BthOpcode.RC_ATOMIC_ACKNOWLEDGE, *(code for code in BthOpcode if code.name.startswith("RC_READ_RESPONSE"))}
+)
 
 
 @dataclass(slots=True)
@@ -59,6 +61,7 @@ class Order:
     packets: int = 0  # that arrived for the first time
     retransmissions: int = 0  # that had arrived before
     retransmitted: set[int] = field(default_factory=set)  # the PSNs of those
+    paths: set[int] = field(default_factory=set)  # UDP source ports: MP-RDMA's virtual paths
     degrees: Counter[int] = field(default_factory=Counter)  # degree -> packets out of order
     extents: Counter[int] = field(default_factory=Counter)  # extent -> packets out of order
     _seen: set[int] = field(default_factory=set)
@@ -66,7 +69,8 @@ class Order:
     _records: list[int] = field(default_factory=list)  # positions higher than all before them, ascending
     _record_indices: list[int] = field(default_factory=list)  # when each of _records arrived
 
-    def add(self, psn: int) -> None:
+    def add(self, psn: int, path: int = 0) -> None:
+        self.paths.add(path)
         highest = self._records[-1] if self._records else psn
         position = highest + (psn - highest + _PSN_HALF) % (PSN_MASK + 1) - _PSN_HALF
         if position in self._seen:
@@ -94,11 +98,10 @@ class Request(NamedTuple):
     """What reordering needs of a RoCEv2 packet that is neither acknowledgement nor CNP."""
 
     src: bytes
-    src_port: int
     dst: bytes
-    dst_port: int
     dest_qpn: int
     responses: bool  # answers the peer's READs, whose PSNs are a space of their own
+    src_port: int
     psn: int
 
 
@@ -125,7 +128,7 @@ def read_request(frame: bytes) -> Request | None:
     if opcode in CONTROL_OPCODES:
         return None
     responses = opcode in RESPONSE_OPCODES
-    return Request(src, src_port, dst, dst_port, qpn & 0xFFFFFF, responses, int.from_bytes(psn, "big"))
+    return Request(src, dst, qpn & 0xFFFFFF, responses, src_port, int.from_bytes(psn, "big"))
 
 
 def read_frames(path: Path) -> Iterator[bytes]:
@@ -144,16 +147,16 @@ def read_frames(path: Path) -> Iterator[bytes]:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-Key = tuple[bytes, int, bytes, int, int, bool]
+Key = tuple[bytes, bytes, int, bool]
 
 
 def orders(frames: Iterable[bytes], destination: bytes | None = None) -> dict[Key, Order]:
-    """By 5-tuple (UDP being the fifth), destination QPN and kind; only what goes to an address, where one is given."""
+    """By addresses, destination QPN and kind, whatever the paths; only what goes to an address, where one is given."""
     found: dict[Key, Order] = {}
     for frame in frames:
         request = read_request(frame)
         if request is not None and (destination is None or request.dst == destination):
-            found.setdefault(request[:-1], Order()).add(request.psn)
+            found.setdefault(request[:-2], Order()).add(request.psn, request.src_port)
     return found
 
 
@@ -216,15 +219,15 @@ def report(path: Path, out: TextIO, count: int | None = None, as_json: bool = Fa
 
 
 def _row(key: Key, order: Order) -> dict[str, Any]:
-    src, src_port, dst, dst_port, qpn, responses = key
+    src, dst, qpn, responses = key
     totals = summarize([order])
     return {
         "src": _dotted(src),
-        "src_port": src_port,
+        "src_port": min(order.paths),
         "dst": _dotted(dst),
-        "dst_port": dst_port,
         "dest_qpn": qpn,
         "carries": "responses" if responses else "requests",
+        "paths": len(order.paths),
         **{name: getattr(totals, name) for name in Reordering.__slots__ if name != "flows"},
         "degrees": {str(degree): order.degrees[degree] for degree in sorted(order.degrees)},
         "extents": {str(extent): order.extents[extent] for extent in sorted(order.extents)},
@@ -233,7 +236,7 @@ def _row(key: Key, order: Order) -> dict[str, Any]:
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
-        f"{row['src']}:{row['src_port']} -> {row['dst']}:{row['dst_port']}",
+        flow_name(row["src"], row["src_port"], row["dst"], row["paths"]),
         str(row["dest_qpn"]),
         row["carries"],
         str(row["packets"]),
@@ -246,6 +249,11 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         str(row["retransmissions"]),
         _distribution({int(degree): count for degree, count in row["degrees"].items()}),
     )
+
+
+def flow_name(src: str, src_port: int, dst: str, paths: int) -> str:
+    """`10.0.0.1:49152 -> 10.0.0.2`; with several paths their number in place of the port."""
+    return f"{src}:{src_port} -> {dst}" if paths == 1 else f"{src} ({paths} paths) -> {dst}"
 
 
 def _distribution(degrees: dict[int, int]) -> str:

@@ -9,7 +9,7 @@ from scapy.packet import Packet
 
 from wire.codes import AETH_CREDITS_INVALID, ICRC_BYTES, UDP_LEN, AethKind, BthOpcode, Ecn, NakCode
 from wire.icrc import icrc_is_valid
-from wire.layers import AETH, BTH, RETH, ImmDt
+from wire.layers import AETH, BTH, IETH, RETH, AtomicAckETH, AtomicETH, ImmDt, XAck, XData
 from wire.rocev2 import RoceLayer
 
 _KIND_MASK = AethKind.NAK  # the kind with both its bits set
@@ -28,6 +28,37 @@ class Aeth:
     syndrome: int
     meaning: str
     msn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    virtual_address: int
+    rkey: int
+    swap_add: int
+    compare: int
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Plait's xdata_t."""
+
+    retx: bool
+    sync: bool
+    last: bool
+    msn: int
+    ipsn: int
+    wqe_sn: int
+    head: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sack:
+    """Plait's xack_t; `psn` is None where no packet is named."""
+
+    psn: int | None
+    ece: bool
+    retx: bool
+    path: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +84,11 @@ class RocePacket:
     reth: Reth | None
     aeth: Aeth | None
     immediate: int | None
+    invalidate: int | None
+    atomic: Atomic | None
+    original: int | None
+    data: Data | None
+    sack: Sack | None
     payload_bytes: int
     icrc: str
 
@@ -64,7 +100,8 @@ def decode(packet: Packet) -> RocePacket | None:
     ip = udp.underlayer if udp is not None else None
     if bth is None or not isinstance(udp, UDP) or not isinstance(ip, IP):
         return None
-    reth, aeth, immdt = bth.getlayer(RETH), bth.getlayer(AETH), bth.getlayer(ImmDt)
+    reth, aeth, immdt, ieth = (bth.getlayer(layer) for layer in (RETH, AETH, ImmDt, IETH))
+    atomic, original = bth.getlayer(AtomicETH), bth.getlayer(AtomicAckETH)
     return RocePacket(
         src=ip.src,
         dst=ip.dst,
@@ -82,9 +119,24 @@ def decode(packet: Packet) -> RocePacket | None:
         reth=Reth(reth.virtual_address, reth.rkey, reth.dma_length) if reth is not None else None,
         aeth=Aeth(aeth.syndrome, syndrome_meaning(aeth.syndrome), aeth.msn) if aeth is not None else None,
         immediate=immdt.immediate if immdt is not None else None,
+        invalidate=ieth.rkey if ieth is not None else None,
+        atomic=Atomic(atomic.virtual_address, atomic.rkey, atomic.swap_add, atomic.compare) if atomic else None,
+        original=original.original_value if original is not None else None,
+        data=_data(bth.getlayer(XData)),
+        sack=_sack(bth.getlayer(XAck)),
         payload_bytes=_payload_bytes(udp, bth),
         icrc=_icrc_state(ip),
     )
+
+
+def _data(x: Packet | None) -> Data | None:
+    if x is None:
+        return None
+    return Data(bool(x.retransmission), bool(x.synchronise), bool(x.last), x.msn, x.ipsn, x.wqe_sn, x.head)
+
+
+def _sack(x: Packet | None) -> Sack | None:
+    return Sack(x.sack_psn if x.sack_valid else None, bool(x.ece), bool(x.retransmission), x.path) if x else None
 
 
 def opcode_name(opcode: int) -> str:

@@ -80,7 +80,7 @@ class AtomicAckETH(RoceLayer):
     header_name = "atomic_ack_eth"
     header_bytes = codes.ATOMIC_ACK_ETH_LEN
     fields_desc = [
-        XBitField("original", 0, 64),
+        XBitField("original_value", 0, 64),
     ]
 
 

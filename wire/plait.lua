@@ -115,7 +115,7 @@ local headers = {
     { from = 20, bytes = 8, proto = ProtoField.uint64("plait.atomic_eth.compare", "compare", base.HEX) },
   } },
   atomic_ack_eth = { bytes = 8, title = "atomic_ack_eth", fields = {
-    { from = 0, bytes = 8, proto = ProtoField.uint64("plait.atomic_ack_eth.original", "original", base.HEX) },
+    { from = 0, bytes = 8, proto = ProtoField.uint64("plait.atomic_ack_eth.original_value", "original_value", base.HEX) },
   } },
   ieth = { bytes = 4, title = "ieth", fields = {
     { from = 0, bytes = 4, proto = ProtoField.uint32("plait.ieth.rkey", "rkey", base.HEX) },

@@ -799,8 +799,8 @@ struct wire_atomic_ack_eth {
 };
 _Static_assert(sizeof(struct wire_atomic_ack_eth) == WIRE_ATOMIC_ACK_ETH_LEN, "atomic_ack_eth has no padding");
 
-/* original: byte 0, 64 bits */
-WIRE_FN wire_u64 wire_atomic_ack_eth_get_original(const struct wire_atomic_ack_eth *h)
+/* original_value: byte 0, 64 bits */
+WIRE_FN wire_u64 wire_atomic_ack_eth_get_original_value(const struct wire_atomic_ack_eth *h)
 {
 	return (wire_u64)((wire_u64)h->bytes[0] << 56 |
 		(wire_u64)h->bytes[1] << 48 |
@@ -812,7 +812,7 @@ WIRE_FN wire_u64 wire_atomic_ack_eth_get_original(const struct wire_atomic_ack_e
 		(wire_u64)h->bytes[7]);
 }
 
-WIRE_FN void wire_atomic_ack_eth_set_original(struct wire_atomic_ack_eth *h, wire_u64 v)
+WIRE_FN void wire_atomic_ack_eth_set_original_value(struct wire_atomic_ack_eth *h, wire_u64 v)
 {
 	h->bytes[0] = (wire_u8)(v >> 56);
 	h->bytes[1] = (wire_u8)(v >> 48);

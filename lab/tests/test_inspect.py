@@ -135,7 +135,7 @@ def sends(*psns: int) -> list[Packet]:
 def test_summary_of_psns(tmp_path, psns, retransmitted, out_of_order):
     (flow,) = summary(tmp_path, sends(*psns))
     assert flow == {
-        "src": A, "src_port": 49152, "dst": B, "dst_port": 4791, "dest_qpn": 17, "carries": "requests",
+        "src": A, "src_port": 49152, "paths": 1, "dst": B, "dest_qpn": 17, "carries": "requests",
         "packets": len(psns), "bytes": len(psns) * 62, "first_psn": psns[0], "last_psn": psns[-1],
         "retransmitted": retransmitted, "out_of_order": out_of_order,
     }  # fmt: skip
@@ -153,9 +153,9 @@ def test_summary_separates_psn_spaces(tmp_path):
 def test_summary_table(tmp_path):
     path = write(tmp_path / "s.pcap", sends(1, *range(1, 8), *range(1, 8)))
     assert run(path, summary=True) == [
-        "flow                             qpn  carries   packets  bytes  first psn  last psn  "
+        "flow                        qpn  carries   packets  bytes  first psn  last psn  "
         "retransmitted         out of order",
-        "10.0.0.1:49152 -> 10.0.0.2:4791  17   requests  15       930    1          7         7 (1, 2, 3, 4, 5, …)  0",
+        "10.0.0.1:49152 -> 10.0.0.2  17   requests  15       930    1          7         7 (1, 2, 3, 4, 5, …)  0",
     ]
 
 

@@ -163,7 +163,7 @@ header atomic_eth_t {
 
 // Atomic ACK extended transport header, IBTA vol. 1, section 9.3.5.3.
 header atomic_ack_eth_t {
-    bit<64> original;
+    bit<64> original_value;
 }
 
 // Invalidate extended transport header, IBTA vol. 1, section 9.3.7.

@@ -15,7 +15,7 @@ RETH = [("virtual_address", 64), ("rkey", 32), ("dma_length", 32)]
 AETH = [("syndrome", 8), ("msn", 24)]
 IMMDT = [("immediate", 32)]
 ATOMIC_ETH = [("virtual_address", 64), ("rkey", 32), ("swap_add", 64), ("compare", 64)]
-ATOMIC_ACK_ETH = [("original", 64)]
+ATOMIC_ACK_ETH = [("original_value", 64)]
 IETH = [("rkey", 32)]
 # Plait's own, from docs/wire.md.
 XDATA = [

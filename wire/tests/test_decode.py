@@ -5,9 +5,9 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from wire.codes import BthOpcode
-from wire.decode import Aeth, Reth, decode, opcode_name, syndrome_meaning
-from wire.layers import AETH, BTH, RETH, ImmDt
+from wire.codes import BthExtension, BthOpcode
+from wire.decode import Aeth, Atomic, Data, Reth, Sack, decode, opcode_name, syndrome_meaning
+from wire.layers import AETH, BTH, IETH, RETH, AtomicAckETH, AtomicETH, ImmDt, XAck, XData
 
 BELOW = Ether() / IP(src="10.0.0.1", dst="10.0.0.2", tos=3, ttl=62) / UDP(sport=50000)
 
@@ -30,6 +30,31 @@ def test_acknowledge():
     assert roce is not None
     assert roce.aeth == Aeth(0x60, "NAK PSN_SEQUENCE_ERROR", 3)
     assert roce.payload_bytes == 0
+
+
+def test_headers_of_our_own():
+    bth = BTH(opcode=BthOpcode.RC_WRITE_MIDDLE, extension=BthExtension.DATA)
+    own = XData(retransmission=1, last=1, msn=7, ipsn=3, wqe_sn=2, head=99)
+    roce = decode(Ether(bytes(BELOW / bth / own / RETH(virtual_address=8, rkey=5, dma_length=6) / Raw(bytes(4)))))
+    assert roce is not None
+    assert (roce.data, roce.reth) == (Data(True, False, True, 7, 3, 2, 99), Reth(8, 5, 6))
+    assert (roce.sack, roce.payload_bytes) == (None, 4)
+    bth = BTH(opcode=BthOpcode.RC_READ_ACKNOWLEDGE, extension=BthExtension.ACK)
+    for valid, psn in ((1, 12), (0, None)):
+        roce = decode(Ether(bytes(BELOW / bth / XAck(sack_valid=valid, ece=1, sack_psn=12, path=50001) / AETH())))
+        assert roce is not None
+        assert roce.sack == Sack(psn, True, False, 50001)
+
+
+def test_atomics_and_invalidation():
+    compare = AtomicETH(virtual_address=16, rkey=5, swap_add=1, compare=2)
+    roce = decode(Ether(bytes(BELOW / BTH(opcode=BthOpcode.RC_COMPARE_SWAP) / compare)))
+    assert roce is not None and roce.atomic == Atomic(16, 5, 1, 2)
+    answer = BTH(opcode=BthOpcode.RC_ATOMIC_ACKNOWLEDGE) / AETH() / AtomicAckETH(original_value=2)
+    roce = decode(Ether(bytes(BELOW / answer)))
+    assert roce is not None and roce.original == 2
+    roce = decode(Ether(bytes(BELOW / BTH(opcode=BthOpcode.RC_SEND_ONLY_INVALIDATE) / IETH(rkey=77))))
+    assert roce is not None and roce.invalidate == 77
 
 
 @pytest.mark.parametrize("change", ["payload", "total_len"])
