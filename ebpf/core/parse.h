@@ -147,7 +147,7 @@ WIRE_FN int nic_parse_aeth(struct nic_cursor *c, struct nic_packet *p)
 		p->msn = wire_aeth_get_msn(aeth);
 	if (p->opcode == WIRE_BTH_OPCODE_RC_ATOMIC_ACKNOWLEDGE) {
 		NIC_TAKE(c, atomic_ack_eth, WIRE_ATOMIC_ACK_ETH_LEN);
-		p->swap_add = wire_atomic_ack_eth_get_original(atomic_ack_eth);
+		p->swap_add = wire_atomic_ack_eth_get_original_value(atomic_ack_eth);
 	}
 	return NIC_PARSED;
 }
