@@ -473,9 +473,9 @@ def _rates(committed: str, peak: str) -> fy.P4MeterConfig:
 
 
 def _rate(word: str) -> tuple[int, int]:
-    rate, _, burst = word.partition(":")
+    rate, colon, burst = word.partition(":")
     try:
-        per_second = round(float(rate) * 1e6)
+        per_second = round(float(rate if colon else "") * 1e6)
     except (ValueError, OverflowError):
         raise EntryTextError(f"{word!r}: a rate is UNITS_PER_MICROSECOND:BURST, such as 0.001:1500") from None
     return per_second, _number("burst", burst)

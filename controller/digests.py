@@ -13,6 +13,7 @@ from finsy.proto import p4r
 from controller import text
 from controller.connection import Reader, controlling, reading
 from controller.data import plain
+from controller.errors import RefusedError
 from controller.targets import Target
 from controller.writing import carry_out, delete, options
 
@@ -53,9 +54,13 @@ async def digest_list(target: Target) -> list[DigestRow]:
 
 async def _configs(reader: Reader) -> dict[int, Any]:
     """The configuration of each digest that is on."""
-    if not list(reader.schema.digests):
-        return {}
-    found = [entity.digest_entry for entity in await reader.read([fy.P4DigestEntry()])]
+    found = []
+    for known in reader.schema.digests:
+        try:
+            found += [entity.digest_entry for entity in await reader.read([fy.P4DigestEntry(known.name)])]
+        except RefusedError as error:
+            if "NOT_FOUND" not in str(error):  # so BMv2 says that it is off
+                raise
     return {entry.digest_id: entry.config for entry in found if entry.HasField("config")}
 
 

@@ -87,7 +87,10 @@ async def _read(
 ) -> tuple[list[p4r.ActionProfileMember], list[p4r.ActionProfileGroup]]:
     members = await reader.read([fy.P4ActionProfileMember(profile.name)])
     groups = await reader.read([fy.P4ActionProfileGroup(profile.name)]) if profile.with_selector else []
-    return [each.action_profile_member for each in members], [each.action_profile_group for each in groups]
+    # BMv2 tells of each more than once.
+    by_number = {each.action_profile_member.member_id: each.action_profile_member for each in members}
+    groups_by_number = {each.action_profile_group.group_id: each.action_profile_group for each in groups}
+    return list(by_number.values()), list(groups_by_number.values())
 
 
 async def member_write(

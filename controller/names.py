@@ -16,18 +16,22 @@ _PORT_NAME = re.compile(r"(^|[._])(\w*port|egress_spec)$")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Per name, what it stands for: an IPv4 address (of a host), a MAC address, or the port that leads there."""
+    """Per name, what it stands for: an IPv4 address (of a host), a MAC address, or the port that leads there.
+
+    nodes: all names of the topology's nodes, also of those that stand for nothing here.
+    """
 
     ipv4: Mapping[str, str] = field(default_factory=dict)
     mac: Mapping[str, str] = field(default_factory=dict)
     port: Mapping[str, int] = field(default_factory=dict)
+    nodes: frozenset[str] = frozenset()
 
     def value(self, text: str, bitwidth: int, name: str) -> str | int | None:
         """What `text` stands for in a field of this width and name; None for a text that is no name.
 
         EntryTextError for a name that means nothing there.
         """
-        if not (text in self.ipv4 or text in self.mac or text in self.port):
+        if text not in self.nodes and text not in self.mac:
             return None
         found: str | int | None = None
         if bitwidth == PORT_BITS or _PORT_NAME.search(name):
@@ -65,4 +69,5 @@ def names_of(topology: Topology, switch: str) -> Names:
         ipv4={host.name: host.address for host in topology.hosts},
         mac=macs,
         port={near.node.name: near.port for near in neighbors},
+        nodes=frozenset(topology.by_name),
     )

@@ -15,7 +15,7 @@ from finsy.proto import p4r
 
 from controller import entries, text
 from controller.connection import Reader, reading
-from controller.errors import EntryTextError
+from controller.errors import EntryTextError, RefusedError
 from controller.names import NO_NAMES, Names
 from controller.render import as_json, as_text
 from controller.targets import Target
@@ -40,13 +40,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table of a program; `keys` are (field, kind of match, bits)."""
+    """A table of a program; `keys` are (field, kind of match, bits); entries: None where the switch does not tell."""
 
     table: str
     keys: list[tuple[str, str, int]]
     actions: list[str]
     size: int
-    entries: int
+    entries: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,17 @@ class EntryRow:
 async def table_list(target: Target) -> list[TableRow]:
     """The tables of the switch's program in the order of their names, with the number of entries each holds."""
     async with reading(target) as reader:
-        found = await reader.read([fy.P4TableEntry()])
-        counts: dict[int, int] = {}
-        for entity in found:
-            table_id = entity.table_entry.table_id
-            counts[table_id] = counts.get(table_id, 0) + (not entity.table_entry.is_default_action)
+        tables = list(reader.schema.tables)
+        found = await _read_each(reader, [[fy.P4TableEntry(table.name)] for table in tables])
         rows = [
             TableRow(
                 table=table.name,
                 keys=[(field.name, text.kind(field), field.bitwidth) for field in text.key_fields(table)],
                 actions=[action.alias for action in text.actions_of(table)],
                 size=table.size,
-                entries=counts.get(table.id, 0),
+                entries=None if told is None else sum(not entry.is_default_action for entry in told),
             )
-            for table in reader.schema.tables
+            for table, told in zip(tables, found, strict=True)
         ]
     return sorted(rows, key=lambda row: row.table)
 
@@ -95,7 +92,7 @@ class TableDetail:
     actions: list[str]
     default: str
     size: int
-    entries: int
+    entries: int | None
     constant: bool
     action_profile: str | None
     direct_counter: str | None
@@ -106,18 +103,19 @@ async def table_show(target: Target, table: str) -> TableDetail:
     """EntryTextError for a table that is not there."""
     async with reading(target) as reader:
         known: P4Table = text.find("table", table, reader.schema.tables)
-        wanted = [fy.P4TableEntry(known.name)]
+        wanted = [[fy.P4TableEntry(known.name)]]
         if known.action_profile is None:  # with one, a table has no default on BMv2
-            wanted.append(fy.P4TableEntry(known.name, is_default_action=True))
-        found = [entity.table_entry for entity in await reader.read(wanted)]
-        default = next((entry for entry in found if entry.is_default_action), None)
+            wanted.append([fy.P4TableEntry(known.name, is_default_action=True)])
+        answers = await _read_each(reader, wanted[:1]) + await _read_each(reader, wanted[1:])
+        told = answers[0]
+        default = next((entry for answer in answers for entry in answer or () if entry.is_default_action), None)
         return TableDetail(
             table=known.name,
             keys=[(field.name, text.kind(field), field.bitwidth) for field in text.key_fields(known)],
             actions=[_signature(action) for action in known.actions],
             default=entries.action_text(default.action, known) if default is not None else "none",
             size=known.size,
-            entries=sum(not entry.is_default_action for entry in found),
+            entries=None if told is None else sum(not entry.is_default_action for entry in told),
             constant=known.is_const,
             action_profile=known.action_profile.name if known.action_profile else None,
             direct_counter=known.direct_counter.name if known.direct_counter else None,
@@ -137,16 +135,43 @@ async def table_dump(target: Target, table: str | None = None) -> list[EntryRow]
         tables = list(reader.schema.tables)
         if table is not None:
             tables = [text.find("table", table, tables)]
-        wanted: list[fy.P4TableEntry] = []
-        for each in sorted(tables, key=lambda known: known.name):
+        wanted = []
+        for each in tables:
             counted = fy.P4CounterData() if each.direct_counter else None
-            wanted.append(fy.P4TableEntry(each.name, counter_data=counted))
+            wanted.append([fy.P4TableEntry(each.name, counter_data=counted)])
             # Tables with an action profile have no default on BMv2.
             if each.action_profile is None:
-                wanted.append(fy.P4TableEntry(each.name, is_default_action=True))
-        found = [entity.table_entry for entity in await reader.read(wanted)]
-        rows = [_row(entry, reader.schema) for entry in found]
+                wanted[-1].append(fy.P4TableEntry(each.name, is_default_action=True))
+        found = await _read_each(reader, wanted, strict=table is not None)
+        rows = [_row(entry, reader.schema) for told in found for entry in told or ()]
     return sorted(rows, key=lambda row: (row.table, row.default))
+
+
+async def _read_each(
+    reader: Reader, wanted: Sequence[Sequence[fy.P4TableEntry]], strict: bool = False
+) -> list[list[p4r.TableEntry] | None]:
+    """What each of several questions gives; unless `strict`, None for one that is refused.
+
+    BMv2 refuses to tell of a table that has entries of the program, and any question that has such a table in it.
+    """
+    try:
+        together = await reader.read([asked for question in wanted for asked in question])
+    except RefusedError:
+        if strict:
+            raise
+    else:
+        ids = [reader.schema.tables[question[0].table_id].id for question in wanted]
+        told: dict[int, list[p4r.TableEntry]] = {table_id: [] for table_id in ids}
+        for entity in together:
+            told[entity.table_entry.table_id].append(entity.table_entry)
+        return [told[table_id] for table_id in ids]
+    found: list[list[p4r.TableEntry] | None] = []
+    for question in wanted:
+        try:
+            found.append([entity.table_entry for entity in await reader.read(question)])
+        except RefusedError:
+            found.append(None)
+    return found
 
 
 def _row(entry: p4r.TableEntry, schema: fy.P4Schema) -> EntryRow:
@@ -243,8 +268,9 @@ async def table_clear(target: Target, table: str | None, dry_run: bool = False) 
         changeable = [known for known in wanted if not known.is_const and text.key_fields(known)]
         if table is not None and not changeable:
             raise EntryTextError(f"{wanted[0].alias} has no entries that could be deleted: the program fixes them")
-        found = await reader.read([fy.P4TableEntry(known.name) for known in changeable])
-        return [delete(_identity(entity.table_entry)) for entity in found if not entity.table_entry.is_const]
+        questions = [[fy.P4TableEntry(known.name)] for known in changeable]
+        found = await _read_each(reader, questions, strict=table is not None)
+        return [delete(_identity(entry)) for told in found for entry in told or () if not entry.is_const]
 
     return await carry_out(target, plan, dry_run)
 
