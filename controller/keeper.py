@@ -85,6 +85,7 @@ class Keeper:
         self._news = asyncio.Event()
         self._noticed = 0.0  # monotonic time of the first news that is not dealt with; 0: there is none
         self._starting = True
+        self._awaiting = False  # switches that have not come up yet, as when a laboratory starts
         self._change_down(frozenset())
 
     # --- news ---
@@ -109,7 +110,8 @@ class Keeper:
 
     def session_lost(self, session: Session, reason: str) -> None:
         self._switches[session.name].ready = False
-        self._log.add("switch", f"{session.name}: lost: {reason}")
+        if not self._awaiting:
+            self._log.add("switch", f"{session.name}: lost: {reason}")
         self._notice()
 
     def session_port(self, session: Session, port: int, up: bool) -> None:
@@ -122,6 +124,7 @@ class Keeper:
 
     async def run(self, wait_for_all: bool = False) -> None:
         """wait_for_all: nothing is written before every switch has come up, as when a laboratory starts."""
+        self._awaiting = wait_for_all
         async with asyncio.TaskGroup() as tasks:
             for switch in self._switches.values():
                 tasks.create_task(switch.session.run())
@@ -131,6 +134,7 @@ class Keeper:
                         await switch.session.tried.wait()
             while wait_for_all and not all(switch.session.primary for switch in self._switches.values()):
                 await self._wait(None)
+            self._awaiting = False
             while True:
                 await self._converge()
                 if self._starting:

@@ -19,17 +19,20 @@ from lab import (
     array_cli,
     balancing_cli,
     capture_cli,
+    controller_cli,
     digest_cli,
     group_cli,
     host_cli,
     invoke,
     launch_cli,
+    link_cli,
     path_cli,
     ptf_cli,
     queue_cli,
     replication_cli,
     run_cli,
     stf_cli,
+    switch_cli,
     table_cli,
     topo_cli,
 )
@@ -58,6 +61,9 @@ bench = typer.Typer(no_args_is_help=True, help="Measure speed; every figure is p
 app.add_typer(launch_cli.app, name="launch", rich_help_panel=RUN)
 app.command(rich_help_panel=RUN)(run_cli.run)
 app.add_typer(topo_cli.app, name="topo", rich_help_panel=LOOK)
+app.add_typer(link_cli.app, name="link", rich_help_panel=LOOK)
+app.add_typer(switch_cli.app, name="switch", rich_help_panel=LOOK)
+app.add_typer(controller_cli.app, name="controller", rich_help_panel=LOOK)
 app.add_typer(table_cli.app, name="table", rich_help_panel=LOOK)
 app.add_typer(group_cli.app, name="group", rich_help_panel=LOOK)
 app.add_typer(array_cli.counter, name="counter", rich_help_panel=LOOK)
@@ -188,21 +194,6 @@ def compile(context: typer.Context) -> None:  # noqa: A001 - the verb users type
     from p4front.__main__ import main as compiler
 
     raise typer.Exit(compiler(context.args, prog="plait compile"))
-
-
-@app.command(
-    rich_help_panel=RUN,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    add_help_option=False,
-)
-def switch(context: typer.Context) -> None:
-    """Runs one switch, with simple_switch_grpc's flags (the same as `plait-switch`).
-
-    Example: plait switch --device-id 1 -i 1@veth1 -i 2@veth2 ecmp.json
-    """
-    from fastswitch.daemon import main as daemon
-
-    raise typer.Exit(daemon(context.args))
 
 
 @bench.command("switch")

@@ -19,7 +19,7 @@ from controller.counters import read_port_counters
 from controller.parameters import change
 from controller.policy import Policy
 from fastswitch.control import Client, ControlError
-from lab import clean, compiling, running
+from lab import clean, compiling, controller_process, running
 from lab.bmv2_view import Bmv2View
 from lab.config import LabConfig
 from lab.doctor import require_laboratory
@@ -52,8 +52,17 @@ class Emulation:
     after an error, Ctrl-C or SIGTERM.
     """
 
-    def __init__(self, config: LabConfig, talk: Callable[[str], None], policy: Policy | None = None) -> None:
+    def __init__(
+        self,
+        config: LabConfig,
+        talk: Callable[[str], None],
+        policy: Policy | None = None,
+        *,
+        controller_stays: bool = False,
+    ) -> None:
+        """controller_stays: a controller writes the entries and goes on to repair them, as a process of its own."""
         self.config = config
+        self._controller_stays = controller_stays
         self._policy = policy or Policy(seed=config.seed)
         self.topology = config.topology()
         self.network: LabNetwork
@@ -123,6 +132,7 @@ class Emulation:
             self._talk(f"note: {limit}")
         program = text.write(running.RUN_DIR)
         stack.callback(self.network.stop)
+        control = self._start_controller(stack, Program(program.p4info, program.json))
         self.network.start()
         running.write_record(dataclasses.replace(self._record(), pids={h.name: h.pid for h in self.network.hosts}))
         hosts, switches = len(self.topology.hosts), len(self.topology.switches)
@@ -130,19 +140,23 @@ class Emulation:
         self._nic = stack.enter_context(
             NicDaemon(self.network, config.nic_memory_bytes, PATH_MTU_BYTES, self._rtt_ns())
         )
-        self.installed = asyncio.run(
-            install(
-                self.topology,
-                self.network.targets,
-                Program(program.p4info, program.json),
-                self._policy,
-            )
-        )
+        self.installed = control()
         self._talk(f"{self.installed.verified} table entries written over P4Runtime and read back equal")
         self._nic.await_ready()
         self._talk(f"XDP NICs are up on {hosts} hosts; ready after {time.monotonic() - started:.1f} s")
         self._view = self._make_view()
         stack.callback(self._view.close)
+
+    def _start_controller(self, stack: ExitStack, program: Program) -> Callable[[], InstallReport]:
+        """Returns what waits until all switches hold their entries."""
+        if not self._controller_stays:
+            return lambda: asyncio.run(install(self.topology, self.network.targets, program, self._policy))
+        controller_process.configure(running.topology_path(), program, self.network.targets, self._policy)
+        # It comes up while the network does.
+        child = controller_process.start(self.topology.name, wait_for_all=True)
+        stack.callback(child.wait)
+        stack.callback(controller_process.stop)
+        return lambda: controller_process.await_ready(child)
 
     def _make_view(self) -> FabricView:
         if self.config.target == "bmv2":

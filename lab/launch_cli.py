@@ -40,11 +40,12 @@ def launch(
     config = LabConfig.from_options(
         chosen, links=links, target=target, program=program, seed=seed, nic_memory_bytes=nic_memory * 10**6
     )
-    with Emulation(config, _talk) as lab:
+    with Emulation(config, _talk, controller_stays=True) as lab:
         first = lab.topology.host_port(lab.topology.hosts[0].name)
         interface = interface_name(first.node.name, first.node_port)
         _talk(
-            f"from another terminal: plait table list s1, plait shell s1, tcpdump -ni {interface}; `exit` ends it all"
+            f"from another terminal: plait table list s1, plait shell s1, tcpdump -ni {interface}, "
+            f"plait controller log; `exit` ends it all"
         )
         Prompt(lab, _talk)
 

@@ -73,15 +73,15 @@ def write_record(record: LabRecord) -> None:
 
 def write_topology(topology: Topology) -> None:
     """Leaves the laboratory's topology to other commands; before its record, which says that it is there."""
-    _topology_path().write_text(topology.to_json())
+    topology_path().write_text(topology.to_json())
 
 
 def running_topology() -> Topology:
     """The topology of the laboratory that `running_lab` found."""
-    return Topology.from_json(_topology_path().read_text())
+    return Topology.from_json(topology_path().read_text())
 
 
-def _topology_path() -> Path:
+def topology_path() -> Path:
     return RUN_DIR / "topology.json"
 
 

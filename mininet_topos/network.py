@@ -82,6 +82,7 @@ class LabNetwork(Mininet):
         self.wiring = wiring
         self.runner = self._runner(target, seed, priority_queues, switch_command)
         self.seconds: dict[str, float] = {}
+        self._swallowing: set[Link] = set()
         self._check()
         super().__init__(topo=None, build=False, controller=None)
 
@@ -209,6 +210,8 @@ class LabNetwork(Mininet):
     def _set_link_up(self, link: Link, up: bool) -> str:
         if isinstance(self.runner, PlaitSwitches):
             return self.runner.set_link_up(link, up)
+        if up != (link in self._swallowing):  # Mininet's command line asks at both ends
+            return ""
         # BMv2 stands still while one of its interfaces is down, so that the link is made to swallow everything.
         try:
             for name, port in link.ends:
@@ -216,6 +219,7 @@ class LabNetwork(Mininet):
                 set_swallowing(interface_name(name, port), not up, namespace)
         except NetworkError as error:
             return str(error)
+        (self._swallowing.discard if up else self._swallowing.add)(link)
         return ""
 
     def _configure_hosts(self) -> None:
