@@ -124,7 +124,7 @@ struct nic_emitter {
 	wire_u32 timeouts;
 	wire_u32 retransmissions;
 	wire_u32 served;      /* of the response stream: READs and atomics answered, so their `incoming` are free; 24 bits */
-	wire_u32 reserved;
+	wire_u32 synchronise; /* where the next synchronise message starts that is not begun yet; `posted`: there is none */
 	union nic_emitter_state transport;
 };
 

@@ -8,6 +8,7 @@
 #define NIC_STATE_H
 
 #include "wire.h"
+#include "mprdma_state.h"
 
 /* Slots of a static bitmap, at most: windows are not larger. */
 #define NIC_BITMAP_SLOTS 256
@@ -34,11 +35,13 @@ union nic_receiver_state {
 /* Written by the NIC. */
 union nic_sender_state {
 	struct nic_bitmap1 sacked;
+	struct nic_mprdma_sender mprdma;
 	wire_u64 room[16];
 };
 
 /* Written by the agent. */
 union nic_emitter_state {
+	struct nic_mprdma_emitter mprdma;
 	wire_u64 room[11];
 };
 

@@ -81,12 +81,13 @@ struct nic_transport {
 };
 
 /* The transports: X(name) stands for `name`.h and its table nic_transport_`name`.  Order gives the stored number. */
-#define NIC_TRANSPORTS(X) X(gbn)
+#define NIC_TRANSPORTS(X) X(gbn) X(mprdma)
 
 #define NIC_TRANSPORT_ENUM(name) NIC_TRANSPORT_##name,
 enum nic_transport_id { NIC_TRANSPORTS(NIC_TRANSPORT_ENUM) NIC_TRANSPORT_COUNT };
 
 #include "gbn.h"
+#include "mprdma.h"
 
 /*
  * Dispatch.  An eBPF program cannot call through a pointer, so the tables are named in a switch made from the list;
