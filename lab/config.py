@@ -8,7 +8,7 @@ from lab.errors import UsageError
 from lab.results import ROOT
 from mininet_topos.catalogue import Choice
 from mininet_topos.fabric import PRIORITY_QUEUES
-from mininet_topos.topology import Topology
+from mininet_topos.topology import Link, Topology
 
 TARGETS = ("plait", "bmv2")
 LINKS = ("memory", "veth")
@@ -31,6 +31,7 @@ class LabConfig:
     seed: int
     nic_memory_bytes: int
     priority_queues: int = PRIORITY_QUEUES
+    core_loss: float = 0.0  # added to every link between switches: the probability that it loses a packet
 
     @classmethod
     def from_options(
@@ -58,7 +59,16 @@ class LabConfig:
 
     def topology(self) -> Topology:
         """TopologyError, naming the field, where the parameters give none."""
-        return self.chosen.build()
+        topology = self.chosen.build()
+        if not self.core_loss:
+            return topology
+        hosts = {host.name for host in topology.hosts}
+
+        def lossy(link: Link) -> Link:
+            kept = (1 - link.loss) * (1 - self.core_loss)
+            return link if hosts & {link.a, link.b} else dataclasses.replace(link, loss=1 - kept)
+
+        return dataclasses.replace(topology, links=tuple(map(lossy, topology.links)))
 
     def describe(self) -> dict[str, object]:
         """For results: every option under its name with its unit, those of the topology under `parameters`."""

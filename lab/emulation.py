@@ -26,6 +26,7 @@ from lab.doctor import require_laboratory
 from lab.errors import MissingFeatureError, PlaitError
 from lab.fabric_view import FabricView
 from lab.nic_daemon import NicDaemon
+from lab.nics import GBN, HostNic
 from lab.plait_view import PlaitView
 from lab.results import LinkRecord, PortRecord
 from mininet_topos.fabric import CONTROL_SOCKET
@@ -206,6 +207,7 @@ class Emulation:
         b: str,
         qp_b: QueuePair,
         numbers: random.Random | None = None,
+        nic: HostNic = GBN,
         mark_remaining: bool = False,
     ) -> None:
         """Brings two queue pairs of hosts a and b to RTS, each with the other as its peer.

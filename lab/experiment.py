@@ -1,13 +1,14 @@
-"""`plait run`: every load balancer of an experiment under every workload, for each seed.
+"""`plait run`: every load balancer and kind of NIC of an experiment under every workload, for each loss and seed.
 
-One laboratory a seed; the balancers' programs are loaded one after the other over P4Runtime, which clears the switches'
-state.  A balancer whose program is the one before's gets a laboratory of its own, since a program that is already
-there stays, parameters included.
+One laboratory a seed and loss; the balancers' programs are loaded one after the other over P4Runtime, which clears the
+switches' state.  A balancer whose program is the one before's gets a laboratory of its own, since a program that is
+already there stays, parameters included.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 import re
 import time
@@ -22,6 +23,7 @@ from lab.emulation import PATH_MTU_BYTES, Emulation
 from lab.errors import UsageError
 from lab.experiment_config import MAX_FLOWS, Balancer, Experiment, Workload
 from lab.experiment_traffic import FlowResult, TrafficResult, run_workload
+from lab.nics import HostNic
 from lab.reorder import Order, orders, read_frames, summarize
 from lab.workload import Flow, arrival_rate, ideal_fct_s, permutation, poisson
 from mininet_topos.topology import Topology
@@ -36,6 +38,8 @@ class FlowRecord:
     """A flow of a run. fct_s is 0 and slowdown is 0 where it did not end well."""
 
     balancer: str
+    nic: str
+    loss: float
     workload: str
     seed: int
     src: str
@@ -54,9 +58,11 @@ class FlowRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One load balancer under one workload with one seed."""
+    """One load balancer and one kind of NIC under one workload with one seed."""
 
     balancer: str
+    nic: str
+    loss: float  # of links between switches, probability
     workload: str
     seed: int
     flows: int
@@ -69,7 +75,9 @@ class RunRecord:
     packets_sent: int
     retransmitted_share: float  # of packets_sent
     timeouts: int
-    seq_errors: int  # packets that NICs refused: not the PSN that they expected
+    seq_errors: int  # packets that NICs refused: not the PSN that they expected, or beyond their bitmap
+    early_placed: int  # packets that NICs placed ahead of their turn
+    naks: int  # negative acknowledgements that senders took
     captured_packets: int  # data packets at the captured hosts' links, first copies
     out_of_order_share: float  # of captured_packets
     mean_extent: float
@@ -78,10 +86,36 @@ class RunRecord:
     queue_max_bytes: int  # the largest sample of any port
     marked_share: float  # of the data packets that reached NICs: with CE
     drops_queue: int
+    drops_loss: int
     seconds: float
     idle_share: float  # of the machine's processors
     late_p99_s: float  # how late flows were posted
     alone_slowdown: float  # of flows with nothing else in the network, just before
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What distinguishes a run from the others."""
+
+    balancer: Balancer
+    nic: HostNic
+    loss: float
+    workload: Workload
+    seed: int
+
+    @property
+    def names(self) -> tuple[str, str, float, str, int]:
+        """The first fields of its records."""
+        return (self.balancer.name, self.nic.name, self.loss, self.workload.name, self.seed)
+
+
+def variant(record: FlowRecord | RunRecord, nics: int) -> str:
+    """What is compared within a scenario; the NIC is named where there are several."""
+    return record.balancer if nics == 1 else f"{record.balancer}, {record.nic}"
+
+
+def scenario(record: FlowRecord | RunRecord, losses: int) -> str:
+    return record.workload if losses == 1 else f"{record.workload}, loss {100 * record.loss:g} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +190,21 @@ def run(experiment: Experiment, folder: Path, talk: Callable[[str], None]) -> Ou
     }
     memory = memory_bytes([*planned.values(), alone(topology)])
     outcome = Outcome([], [])
-    total, started = len(planned) * len(experiment.balancers), time.monotonic()
-    for seed in experiment.seeds:
+    variants = len(experiment.balancers) * len(experiment.nics) * len(experiment.losses)
+    total, started = len(planned) * variants, time.monotonic()
+    for seed, loss in itertools.product(experiment.seeds, experiment.losses):
         for group in laboratories(experiment.balancers):
             config = dataclasses.replace(
-                experiment.lab, seed=seed, program=group[0].program, nic_memory_bytes=memory
+                experiment.lab, seed=seed, program=group[0].program, nic_memory_bytes=memory, core_loss=loss
             )
             with Emulation(config, talk, _policy(group[0], seed)) as lab:
                 if experiment.queue_packets is not None:
                     lab.set_queue_depth(experiment.queue_packets)
-                for balancer in group:
+                for balancer, nic in itertools.product(group, experiment.nics):
                     lab.reload(balancer.program, _policy(balancer, seed), balancer.parameters)
                     for workload in experiment.workloads:
-                        flows = planned[workload.name, seed]
-                        record, of_flows = _measure(lab, experiment, balancer, workload, flows, seed, folder)
+                        case = Case(balancer, nic, loss, workload, seed)
+                        record, of_flows = _measure(lab, experiment, case, planned[workload.name, seed], folder)
                         outcome.flows.extend(of_flows)
                         outcome.runs.append(record)
                         talk(_progress(record, len(outcome.runs), total, time.monotonic() - started))
@@ -182,7 +217,9 @@ def _policy(balancer: Balancer, seed: int) -> Policy:
 
 def _progress(run: RunRecord, number: int, total: int, seconds: float) -> str:
     return (
-        f"[{number}/{total}, {seconds:.0f} s] seed {run.seed}, {run.balancer}, {run.workload}: "
+        f"[{number}/{total}, {seconds:.0f} s] seed {run.seed}, {run.balancer}, {run.nic}, {run.workload}"
+        + (f", loss {100 * run.loss:g} %" if run.loss else "")
+        + ": "
         f"slowdown {run.slowdown_mean:.2f} mean, {run.slowdown_p99:.2f} p99; "
         f"{100 * run.out_of_order_share:.1f} % out of order" + (f"; {run.failed} flows failed" if run.failed else "")
     )
@@ -191,26 +228,26 @@ def _progress(run: RunRecord, number: int, total: int, seconds: float) -> str:
 def _measure(
     lab: Emulation,
     experiment: Experiment,
-    balancer: Balancer,
-    workload: Workload,
+    case: Case,
     flows: Sequence[Flow],
-    seed: int,
     folder: Path,
 ) -> tuple[RunRecord, list[FlowRecord]]:
+    seed, names = case.seed, case.names
     limits: dict[str, Any] = {
-        "mark_remaining": balancer.mark_remaining,
+        "nic": case.nic,
+        "mark_remaining": case.balancer.mark_remaining,
         "sample_s": experiment.sample_s,
         "timeout_s": experiment.timeout_s,
     }
     # The same numbers for every balancer: PSNs and UDP source ports are drawn from them.
     solo = run_workload(lab, alone(lab.topology), rng=random.Random(f"alone/{seed}"), **limits)
     captured = captured_hosts([host.name for host in lab.topology.hosts], experiment.capture_hosts)
-    place = re.sub(r"[^A-Za-z0-9]+", "-", f"{balancer.name} {workload.name} {seed}")
+    place = re.sub(r"[^A-Za-z0-9]+", "-", " ".join(map(str, names)))
     files = {host: folder / f"{place}-{host}.pcap" for host in captured}
     try:
         for host, file in files.items():
             lab.capture_host(host, file)
-        result = run_workload(lab, flows, rng=random.Random(f"{workload.name}/{seed}/qp"), **limits)
+        result = run_workload(lab, flows, rng=random.Random(f"{case.workload.name}/{seed}/qp"), **limits)
         lab.stop_captures()
         seen: list[Order] = []
         for host, file in files.items():
@@ -220,10 +257,9 @@ def _measure(
         for file in files.values():
             if not experiment.keep_captures:
                 file.unlink(missing_ok=True)
-    named = (balancer.name, workload.name, seed)
-    records = [flow_record(lab.topology, named, flow) for flow in result.flows]
-    slow = fmean([flow_record(lab.topology, named, flow).slowdown for flow in solo.flows])
-    return run_record(lab.topology, named, result, records, seen, slow), records
+    records = [flow_record(lab.topology, names, flow) for flow in result.flows]
+    slow = fmean([flow_record(lab.topology, names, flow).slowdown for flow in solo.flows])
+    return run_record(lab.topology, names, result, records, seen, slow), records
 
 
 def captured_hosts(hosts: Sequence[str], count: int) -> list[str]:
@@ -232,13 +268,13 @@ def captured_hosts(hosts: Sequence[str], count: int) -> list[str]:
     return [hosts[index * len(hosts) // count] for index in range(count)]
 
 
-def flow_record(topology: Topology, named: tuple[str, str, int], result: FlowResult) -> FlowRecord:
-    """named: load balancer, workload, seed."""
+def flow_record(topology: Topology, names: tuple[str, str, float, str, int], result: FlowResult) -> FlowRecord:
+    """names: of its case."""
     flow = result.flow
     ideal = ideal_fct_s(topology, flow.src, flow.dst, flow.bytes, PATH_MTU_BYTES)
     fct = result.fct_s if result.ok else 0.0
     return FlowRecord(
-        *named,
+        *names,
         src=flow.src,
         dst=flow.dst,
         bytes=flow.bytes,
@@ -256,7 +292,7 @@ def flow_record(topology: Topology, named: tuple[str, str, int], result: FlowRes
 
 def run_record(
     topology: Topology,
-    named: tuple[str, str, int],
+    names: tuple[str, str, float, str, int],
     result: TrafficResult,
     records: Sequence[FlowRecord],
     seen: Sequence[Order],
@@ -269,9 +305,9 @@ def run_record(
     switches = {switch.name for switch in topology.switches}
     depths = [depth for sample in result.queues for (source, _), depth in sample.items() if source in switches]
     sent = sum(record.packets_sent for record in records)
-    received = sum(result.nic[f"REQUEST_{name}"] for name in ("PLACED", "DUPLICATE", "SEQ_ERROR"))
+    received = sum(count for name, count in result.nic.items() if name.startswith("REQUEST_"))
     return RunRecord(
-        *named,
+        *names,
         flows=len(records),
         failed=len(records) - len(good),
         slowdown_mean=fmean(slowdowns) if slowdowns else 0.0,
@@ -282,7 +318,9 @@ def run_record(
         packets_sent=sent,
         retransmitted_share=sum(record.retransmissions for record in records) / max(1, sent),
         timeouts=sum(record.timeouts for record in records),
-        seq_errors=result.nic["REQUEST_SEQ_ERROR"],
+        seq_errors=sum(result.nic[f"REQUEST_{name}"] for name in ("SEQ_ERROR", "BEYOND", "NO_BITMAP")),
+        early_placed=result.nic["REQUEST_OUT_OF_ORDER"],
+        naks=result.nic["NAK_RECEIVED"],
         captured_packets=reordering.packets,
         out_of_order_share=reordering.fraction,
         mean_extent=reordering.mean_extent,
@@ -291,6 +329,7 @@ def run_record(
         queue_max_bytes=max(depths, default=0),
         marked_share=result.nic["ce_marked"] / max(1, received),
         drops_queue=result.links["drops_queue"],
+        drops_loss=result.links["drops_loss"],
         seconds=result.seconds,
         idle_share=result.idle,
         late_p99_s=percentile([record.late_s for record in records], 0.99),

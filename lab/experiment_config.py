@@ -14,6 +14,7 @@ from controller.parameters import PARAMETERS, check
 from lab import units
 from lab.config import DEFAULT_PROGRAM, LabConfig
 from lab.errors import UsageError
+from lab.nics import GBN, NIC_SETTINGS, TRANSPORTS, HostNic
 from lab.workload_sizes import SizeDistribution
 from mininet_topos.catalogue import GENERATORS, LOOKS, Choice, find_generator, looks_like_a_file
 from mininet_topos.topology import TopologyError
@@ -69,6 +70,8 @@ class Experiment:
     queue_packets: int | None  # depth of every switch port's queue; None: the laboratory's own
     seeds: tuple[int, ...]
     balancers: tuple[Balancer, ...]
+    nics: tuple[HostNic, ...]
+    losses: tuple[float, ...]  # probabilities that a link between switches loses a packet, one after the other
     workloads: tuple[Workload, ...]
     capture_hosts: int
     keep_captures: bool
@@ -150,6 +153,7 @@ def parse_experiment(values: object, text: str, path: Path) -> Experiment:
     top = _Table(values, str(path))
     topology = _Table(top.take("topology", dict, "a table"), f"{path}: [topology]")
     balancers = _list(top, path, "balancer", lambda table: _balancer(table, path.parent))
+    nics = _list(top, path, "nic", _nic) if top.has("nic") else (GBN,)
     workloads = _list(top, path, "workload", lambda table: _workload(table, path.parent))
     experiment = Experiment(
         name=top.take("name", str, "a word for the results folder", path.stem),
@@ -158,6 +162,8 @@ def parse_experiment(values: object, text: str, path: Path) -> Experiment:
         queue_packets=topology.whole("queue_packets", 1, 100_000) if topology.has("queue_packets") else None,
         seeds=_seeds(top),
         balancers=balancers,
+        nics=nics,
+        losses=_losses(top),
         workloads=workloads,
         capture_hosts=top.whole("capture_hosts", 0, 1000, 4),
         keep_captures=top.take("keep_captures", bool, "true or false", False),
@@ -230,6 +236,29 @@ def _seeds(top: _Table) -> tuple[int, ...]:
     return tuple(seeds)
 
 
+def _losses(top: _Table) -> tuple[float, ...]:
+    losses = top.take("losses", list, "a list of probabilities", [0.0])
+    if not losses or any(not isinstance(p, int | float) or isinstance(p, bool) or not 0 <= p < 1 for p in losses):
+        raise UsageError(f"{top.where}: losses = {losses!r}: expected one probability or more, such as [0, 0.001].")
+    if len(set(losses)) < len(losses):
+        raise UsageError(f"{top.where}: losses = {losses!r}: a probability occurs twice.")
+    return tuple(map(float, losses))
+
+
+def _nic(table: _Table) -> HostNic:
+    transport = _choice(table, "transport", TRANSPORTS)
+    settings = table.take("settings", dict, "a table of a queue pair's settings", {})
+    for name, value in settings.items():
+        if name not in NIC_SETTINGS:
+            close = difflib.get_close_matches(name, NIC_SETTINGS, 1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(NIC_SETTINGS)}."
+            raise UsageError(f"{table.where}: settings: unknown setting {name!r}; {hint}")
+        if not isinstance(value, bool | int | str):
+            what = "a whole number, text, true or false"
+            raise UsageError(f"{table.where}: settings: {name} = {value!r}: expected {what}.")
+    return HostNic(table.take("name", str, "a name", transport), transport, settings)
+
+
 def _choice(table: _Table, key: str, known: tuple[str, ...], default: Any = _REQUIRED) -> str:
     value: str = table.take(key, str, f"one of {', '.join(known)}", default)
     if value not in known:
@@ -259,7 +288,7 @@ def _parameter(table: _Table, name: str, value: object) -> int | str:
     """As `plait lb set` takes it, quantities with their units as text."""
     where = f"{table.where}: parameters"
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise UsageError(f"{where}: {name} = {value!r}: expected a whole number or text such as \"100us\".")
+        raise UsageError(f'{where}: {name} = {value!r}: expected a whole number or text such as "100us".')
     try:
         if isinstance(value, str) and name in PARAMETERS and PARAMETERS[name].unit == "us":
             value = round(units.parse_time(value) / 1000)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import matplotlib
 
@@ -11,14 +12,22 @@ import matplotlib.pyplot as plt
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from lab.experiment import FlowRecord, RunRecord
+from lab.experiment import FlowRecord, RunRecord, scenario, variant
 
 # Greatest over least, up to which 2 and 5 are labelled as well.
 _FINE_TICKS = 500
 
 
-def _names(records: Sequence[FlowRecord] | Sequence[RunRecord], field: str) -> list[str]:
-    return list(dict.fromkeys(getattr(record, field) for record in records))
+Record = TypeVar("Record", FlowRecord, RunRecord)
+
+
+def _panels_of(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
+    """Scenario -> what is compared in it -> its records, in the order in which they ran."""
+    nics, losses = len({record.nic for record in records}), len({record.loss for record in records})
+    found: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        found.setdefault(scenario(record, losses), {}).setdefault(variant(record, nics), []).append(record)
+    return found
 
 
 def _panels(count: int, height: float = 4.4) -> tuple[plt.Figure, list[plt.Axes]]:
@@ -44,17 +53,13 @@ def _log_ticks(axis: Axis) -> None:
 
 
 def draw_slowdowns(flows: Sequence[FlowRecord], caption: str, path: Path) -> Path:
-    """Share of flows against slowdown, a panel a workload, a line a load balancer, all seeds together."""
-    workloads, balancers = _names(flows, "workload"), _names(flows, "balancer")
-    figure, panels = _panels(len(workloads))
+    """Share of flows against slowdown, a panel a scenario, a line a variant, all seeds together."""
+    found = _panels_of(flows)
+    figure, panels = _panels(len(found))
     colours = plt.get_cmap("tab10")
-    for axes, workload in zip(panels, workloads, strict=True):
-        for index, balancer in enumerate(balancers):
-            values = sorted(
-                flow.slowdown
-                for flow in flows
-                if flow.workload == workload and flow.balancer == balancer and flow.slowdown > 0
-            )
+    for axes, (name, variants) in zip(panels, found.items(), strict=True):
+        for index, (balancer, records) in enumerate(variants.items()):
+            values = sorted(flow.slowdown for flow in records if flow.slowdown > 0)
             if values:
                 shares = [(number + 1) / len(values) for number in range(len(values))]
                 axes.step(
@@ -66,7 +71,7 @@ def draw_slowdowns(flows: Sequence[FlowRecord], caption: str, path: Path) -> Pat
         axes.set_ylim(0, 1)
         axes.set_xlabel("FCT slowdown (FCT / ideal FCT)")
         axes.set_ylabel("share of flows with at most this slowdown")
-        axes.set_title(workload, fontsize=10)
+        axes.set_title(name, fontsize=10)
         axes.grid(True, color="#dddddd", linewidth=0.8)
         axes.set_axisbelow(True)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
@@ -82,29 +87,26 @@ def _bars(
     path: Path,
     log_from: float = 0.0,
 ) -> Path:
-    """A panel a workload, a group of bars a load balancer: the mean over seeds, and lines from least to greatest.
+    """A panel a scenario, a group of bars a variant: the mean over seeds, and lines from least to greatest.
 
     log_from: where a logarithmic axis begins; 0: the axis is linear.
     """
-    workloads, balancers = _names(runs, "workload"), _names(runs, "balancer")
-    figure, panels = _panels(len(workloads))
+    found = _panels_of(runs)
+    figure, panels = _panels(len(found))
     shades = ("#31688e", "#90b4cf", "#c4551d")
     width = 0.8 / len(measures)
-    for axes, workload in zip(panels, workloads, strict=True):
+    for axes, (title_of_panel, variants) in zip(panels, found.items(), strict=True):
         for number, (name, measure) in enumerate(measures):
-            groups = [
-                [measure(run) for run in runs if run.workload == workload and run.balancer == balancer]
-                for balancer in balancers
-            ]
+            groups = [[measure(run) for run in records] for records in variants.values()]
             means = [sum(values) / len(values) for values in groups]
-            places = [index - 0.4 + width * (number + 0.5) for index in range(len(balancers))]
+            places = [index - 0.4 + width * (number + 0.5) for index in range(len(variants))]
             spread = [
                 [mean - min(values) for mean, values in zip(means, groups, strict=True)],
                 [max(values) - mean for mean, values in zip(means, groups, strict=True)],
             ]
             axes.bar(places, means, width, color=shades[number], label=name)
             axes.errorbar(places, means, yerr=spread, fmt="none", ecolor="#1d2733", elinewidth=1, capsize=2)
-        axes.set_xticks(range(len(balancers)), balancers, rotation=30, ha="right", fontsize=8)
+        axes.set_xticks(range(len(variants)), list(variants), rotation=30, ha="right", fontsize=8)
         if log_from:
             axes.set_yscale("log")
             axes.set_ylim(bottom=log_from)
@@ -112,7 +114,7 @@ def _bars(
         else:
             axes.set_ylim(bottom=0)
         axes.set_ylabel(label)
-        axes.set_title(workload, fontsize=10)
+        axes.set_title(title_of_panel, fontsize=10)
         axes.grid(True, axis="y", color="#dddddd", linewidth=0.8)
         axes.set_axisbelow(True)
     if len(measures) > 1:
@@ -136,7 +138,7 @@ def draw(flows: Sequence[FlowRecord], runs: Sequence[RunRecord], caption: str, f
                 ("out of order", lambda run: 100 * run.out_of_order_share),
                 ("sent again", lambda run: 100 * run.retransmitted_share),
             ),
-            "packets (%)", "Packets out of order at the receivers, and sent again by go-back-N", caption,
+            "packets (%)", "Packets out of order at the receivers, and sent again", caption,
             folder / "reordering.png",
         ): "packets out of order and packets sent again, by load balancer",
         _bars(

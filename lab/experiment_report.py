@@ -10,10 +10,11 @@ from typing import Any
 
 from lab import results, units
 from lab.emulation import PATH_MTU_BYTES
-from lab.experiment import Outcome, RunRecord
+from lab.experiment import Outcome, RunRecord, scenario
 from lab.experiment import run as run_experiment
 from lab.experiment_config import Balancer, Experiment, Workload, read_experiment
 from lab.experiment_plots import draw
+from lab.nics import HostNic
 from lab.report import Column, Mark, Note, Picture, Section, Table, write_report
 from lab.workload import IDEAL_FCT
 
@@ -38,6 +39,7 @@ MEASURES = (
     Measure("slowdown p99", lambda run: run.slowdown_p99),
     Measure("goodput Mb/s", lambda run: run.goodput_bps / 1e6),
     Measure("sent again %", lambda run: 100 * run.retransmitted_share),
+    Measure("NAKs", lambda run: run.naks),
     Measure("timeouts", lambda run: run.timeouts),
     Measure("out of order %", lambda run: 100 * run.out_of_order_share),
     Measure("extent mean", lambda run: run.mean_extent),
@@ -57,17 +59,22 @@ MEANINGS = (
 
 
 def rows(runs: Sequence[RunRecord]) -> list[dict[str, str]]:
-    """One a workload and load balancer, in the order in which they ran."""
-    groups: dict[tuple[str, str], list[RunRecord]] = {}
-    for run in sorted(runs, key=lambda run: [each.workload for each in runs].index(run.workload)):
-        groups.setdefault((run.workload, run.balancer), []).append(run)
+    """One a workload, loss, NIC and load balancer; NIC and loss have columns where there are several."""
+    groups: dict[tuple[str, float, str, str], list[RunRecord]] = {}
+    for run in runs:
+        groups.setdefault((run.workload, run.loss, run.nic, run.balancer), []).append(run)
+    orders: list[list[object]] = [list(dict.fromkeys(key[place] for key in groups)) for place in range(4)]
+    nics, losses = len(orders[2]) > 1, len(orders[1]) > 1
     return [
         {
             "workload": workload,
+            **({"loss": f"{100 * loss:g} %"} if losses else {}),
+            **({"NIC": nic} if nics else {}),
             "load balancer": balancer,
-            **{measure.title: _spread([measure.of(run) for run in group]) for measure in MEASURES},
+            **{measure.title: _spread([measure.of(run) for run in groups[key]]) for measure in MEASURES},
         }
-        for (workload, balancer), group in groups.items()
+        for key in sorted(groups, key=lambda key: [order.index(part) for order, part in zip(orders, key, strict=True)])
+        for workload, loss, nic, balancer in [key]
     ]
 
 
@@ -86,26 +93,47 @@ def _short(value: float) -> str:
 
 
 def finding(runs: Sequence[RunRecord]) -> str:
-    """Per workload, the best load balancer by mean slowdown, and all of them, by whether they reorder."""
+    """Per scenario: with several kinds of NIC, what each makes of the load balancers; else, the best of those."""
+    nics, losses = len({run.nic for run in runs}), len({run.loss for run in runs})
+    describe_scenario = _by_nic if nics > 1 else _by_balancer
     sentences = []
-    for workload in dict.fromkeys(run.workload for run in runs):
-        means: dict[str, float] = {}
-        late: dict[str, float] = {}
-        for balancer in dict.fromkeys(run.balancer for run in runs):
-            group = [run for run in runs if run.workload == workload and run.balancer == balancer]
-            means[balancer] = fmean(run.slowdown_mean for run in group)
-            late[balancer] = fmean(run.out_of_order_share for run in group)
-        best = min(means, key=lambda name: means[name])
-        parts = [f"{workload}: {best} has the least mean slowdown"]
-        for title, belongs in (
-            (f"out of order {100 * _REORDERS:.0f} % of packets or more", lambda share: share >= _REORDERS),
-            ("less", lambda share: share < _REORDERS),
-        ):
-            members = sorted((name for name in means if belongs(late[name])), key=lambda name: means[name])
-            if members:
-                parts.append(f"{title}: " + ", ".join(f"{name} {means[name]:.2f}" for name in members))
-        sentences.append("; ".join(parts) + ".")
+    for name in dict.fromkeys(scenario(run, losses) for run in runs):
+        sentences.append(f"{name}: {describe_scenario([run for run in runs if scenario(run, losses) == name])}.")
     return "\n".join(sentences)
+
+
+def _by_nic(runs: Sequence[RunRecord]) -> str:
+    """Mean slowdowns of each load balancer as a multiple of the first one's, with the same NIC."""
+    first, *others = dict.fromkeys(run.balancer for run in runs)
+    parts = []
+    for nic in dict.fromkeys(run.nic for run in runs):
+        means = {
+            balancer: fmean(run.slowdown_mean for run in runs if run.nic == nic and run.balancer == balancer)
+            for balancer in (first, *others)
+        }
+        against = [f"{name} {means[name]:.2f}, a {'win' if means[name] < means[first] else 'loss'}" for name in others]
+        parts.append("; ".join([f"{nic} has a mean slowdown of {means[first]:.2f} with {first}", *against]))
+    return ". ".join(parts)
+
+
+def _by_balancer(runs: Sequence[RunRecord]) -> str:
+    """The best load balancer by mean slowdown, and all of them, by whether they reorder."""
+    means: dict[str, float] = {}
+    late: dict[str, float] = {}
+    for balancer in dict.fromkeys(run.balancer for run in runs):
+        group = [run for run in runs if run.balancer == balancer]
+        means[balancer] = fmean(run.slowdown_mean for run in group)
+        late[balancer] = fmean(run.out_of_order_share for run in group)
+    best = min(means, key=lambda name: means[name])
+    parts = [f"{best} has the least mean slowdown"]
+    for title, belongs in (
+        (f"out of order {100 * _REORDERS:.0f} % of packets or more", lambda share: share >= _REORDERS),
+        ("less", lambda share: share < _REORDERS),
+    ):
+        members = sorted((name for name in means if belongs(late[name])), key=lambda name: means[name])
+        if members:
+            parts.append(f"{title}: " + ", ".join(f"{name} {means[name]:.2f}" for name in members))
+    return "; ".join(parts)
 
 
 def headroom(runs: Sequence[RunRecord]) -> Mark:
@@ -124,9 +152,12 @@ def headroom(runs: Sequence[RunRecord]) -> Mark:
 
 def conditions(experiment: Experiment) -> str:
     seeds = ", ".join(map(str, experiment.seeds))
+    losses = ", ".join(f"{100 * loss:g} %" for loss in experiment.losses)
     return (
-        f"{experiment.lab.chosen}, go-back-N, path MTU {PATH_MTU_BYTES}, "
-        f"fixed window of two BDPs (16 packets or more), queues of "
+        f"{experiment.lab.chosen}, NIC {', '.join(map(_describe_nic, experiment.nics))}, "
+        f"path MTU {PATH_MTU_BYTES}, window of two BDPs (16 packets or more), "
+        + (f"switches' links lose {losses}, " if any(experiment.losses) else "")
+        + "queues of "
         f"{experiment.queue_packets or 'the default number of'} packets, seeds {seeds}"
     )
 
@@ -140,6 +171,11 @@ def describe(workload: Workload) -> str:
         f"{workload.name}: Poisson arrivals of sizes {workload.sizes.name}{scale} (mean "
         f"{units.format_bytes(workload.sizes.mean)}) at {100 * workload.load:.0f} % of the hosts' links, {end}"
     )
+
+
+def _describe_nic(nic: HostNic) -> str:
+    parts = [nic.transport, *(f"{name}={value}" for name, value in nic.settings.items())]
+    return nic.name if parts == [nic.name] else f"{nic.name} ({', '.join(parts)})"
 
 
 def _describe_balancer(balancer: Balancer) -> str:
@@ -178,7 +214,8 @@ def _write(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
             for each in experiment.balancers
         ],
         "workloads": list(map(describe, experiment.workloads)),
-        "transport": "gbn",
+        "NICs": [{**asdict(each), "settings": dict(each.settings)} for each in experiment.nics],
+        "losses": list(experiment.losses),
         "path_mtu_bytes": PATH_MTU_BYTES,
         "queue_packets": experiment.queue_packets,
         "captured hosts": experiment.capture_hosts,
@@ -193,14 +230,14 @@ def _write(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
     results.write_units(folder)
     pictures = draw(outcome.flows, outcome.runs, conditions(experiment), folder)
     table = rows(outcome.runs)
-    columns = [Column(title, text=index < 2) for index, title in enumerate(table[0])]
+    named = list(table[0]).index("load balancer") + 1
+    columns = [Column(title, text=index < named) for index, title in enumerate(table[0])]
     by_workload = [
         Table(columns[1:], [list(row.values())[1:] for row in table if row["workload"] == workload.name])
         for workload in experiment.workloads
     ]
     sections = [
-        Section(describe(workload), [shown])
-        for workload, shown in zip(experiment.workloads, by_workload, strict=True)
+        Section(describe(workload), [shown]) for workload, shown in zip(experiment.workloads, by_workload, strict=True)
     ]
     machine = headroom(outcome.runs)
     sections.append(Section("What the columns mean", [Note(f"{text}.") for text in MEANINGS]))
@@ -215,10 +252,12 @@ def _write(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
             **configuration,
             "seeds": ", ".join(map(str, experiment.seeds)),
             "load balancers": "; ".join(map(_describe_balancer, experiment.balancers)),
+            "NICs": "; ".join(map(_describe_nic, experiment.nics)),
+            "losses": ", ".join(map(str, experiment.losses)),
             "workloads": "; ".join(configuration["workloads"]),
         },
         files={
-            "runs.csv": "one row a load balancer, workload and seed; units in units.json",
+            "runs.csv": "one row a load balancer, NIC, loss, workload and seed; units in units.json",
             "flows.csv": "one row a flow",
             "experiment.toml": "what was run",
             "config.json": "everything that was set, with versions and seeds",
@@ -233,13 +272,14 @@ def _write(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
 
 def _every_run(runs: Sequence[RunRecord]) -> Table:
     columns = (
-        Column("load balancer", text=True), Column("workload", text=True), Column("seed"), Column("seconds"),
+        Column("load balancer", text=True), Column("NIC", text=True), Column("loss"), Column("workload", text=True),
+        Column("seed"), Column("seconds"),
         Column("idle"), Column("posted late, p99 (ms)"), Column("slowdown alone"),
     )  # fmt: skip
     cells = [
         [
-            run.balancer, run.workload, str(run.seed), f"{run.seconds:.2f}", f"{100 * run.idle_share:.0f} %",
-            f"{1000 * run.late_p99_s:.2f}", f"{run.alone_slowdown:.2f}",
+            run.balancer, run.nic, f"{run.loss:g}", run.workload, str(run.seed), f"{run.seconds:.2f}",
+            f"{100 * run.idle_share:.0f} %", f"{1000 * run.late_p99_s:.2f}", f"{run.alone_slowdown:.2f}",
         ]
         for run in runs
     ]  # fmt: skip

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fastswitch.control import ControlError
 from lab.emulation import Emulation
 from lab.errors import PlaitError
+from lab.nics import HostNic
 from lab.workload import Flow
 from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, VerbsError, Write
 
@@ -71,7 +72,9 @@ class _Host:
 class _Endpoints:
     """The hosts' devices, memory and, a flow, a connected pair of queue pairs; gone with `close`."""
 
-    def __init__(self, lab: Emulation, flows: Sequence[Flow], rng: random.Random, mark_remaining: bool) -> None:
+    def __init__(
+        self, lab: Emulation, flows: Sequence[Flow], rng: random.Random, nic: HostNic, mark_remaining: bool
+    ) -> None:
         self._stack = ExitStack()
         try:
             names = sorted({name for flow in flows for name in (flow.src, flow.dst)})
@@ -90,7 +93,7 @@ class _Endpoints:
             for flow in flows:
                 sender = domains[flow.src].create_qp(self.hosts[flow.src].completions, max_send_wr=1)
                 receiver = domains[flow.dst].create_qp(self.hosts[flow.dst].completions, max_send_wr=1)
-                lab.connect(flow.src, sender, flow.dst, receiver, rng, mark_remaining)
+                lab.connect(flow.src, sender, flow.dst, receiver, rng, nic, mark_remaining)
                 self.senders.append(sender)
         except BaseException:
             self._stack.close()
@@ -160,6 +163,7 @@ def run_workload(
     flows: Sequence[Flow],
     *,
     rng: random.Random,
+    nic: HostNic,
     mark_remaining: bool,
     sample_s: float,
     timeout_s: float,
@@ -169,9 +173,9 @@ def run_workload(
     A flow that fails, or is not done timeout_s after the last was due, is a result like another; PlaitError if a
     process of the laboratory ends.
     """
-    endpoints = _Endpoints(lab, flows, rng, mark_remaining)
+    endpoints = _Endpoints(lab, flows, rng, nic, mark_remaining)
     try:
-        nic, links, ticks = endpoints.counters(), _sums(lab), _processor_times()
+        counted, links, ticks = endpoints.counters(), _sums(lab), _processor_times()
         with _QueueSampler(lab, sample_s) as sampler:
             results, seconds = _drive(lab, endpoints, flows, timeout_s)
         idle, total = (now - before for now, before in zip(_processor_times(), ticks, strict=True))
@@ -182,7 +186,7 @@ def run_workload(
         return TrafficResult(
             flows=results,
             seconds=seconds,
-            nic=_growth(nic, endpoints.counters()),
+            nic=_growth(counted, endpoints.counters()),
             queues=sampler.samples,
             links=_growth(links, _sums(lab)),
             idle=idle / max(1, total),

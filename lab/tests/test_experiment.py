@@ -96,12 +96,23 @@ def test_the_experiments_of_the_project_can_be_read() -> None:
     ("old", "new", "message"),
     [
         ("seeds = [3, 4]", "seds = [3, 4]", "x.toml: unknown key 'seds'; did you mean seeds?"),
-        ("seeds = [3, 4]", "colour = 1", "x.toml: unknown key 'colour'; known are topology, balancer, workload, name,"),
+        ("seeds = [3, 4]", "colour = 1", "x.toml: unknown key 'colour'; known are topology, balancer, nic, workload,"),
         ("seeds = [3, 4]", "seeds = []", "x.toml: seeds = []: expected one whole number or more, such as [1, 2]."),
         ("seeds = [3, 4]", "seeds = [3, 3]", "x.toml: seeds = [3, 3]: a seed occurs twice."),
         ("seeds = [3, 4]", 'name = "a/b"', "x.toml: name = 'a/b': letters, digits, - and _ only."),
         ("seeds = [3, 4]", 'sample_every = "10ns"', "x.toml: sample_every: it is 1ms or more."),
         ("seeds = [3, 4]", 'timeout = "soon"', "x.toml: timeout: time 'soon' is not a number with a unit"),
+        (
+            "seeds = [3, 4]",
+            "losses = [1]",
+            "x.toml: losses = [1]: expected one probability or more, such as [0, 0.001].",
+        ),
+        ("seeds = [3, 4]", "losses = [0.1, 0.1]", "x.toml: losses = [0.1, 0.1]: a probability occurs twice."),
+        (
+            '[[workload]]\nkind = "poisson"',
+            '[[nic]]\n[[workload]]\nkind = "poisson"',
+            "[[nic]] 1: transport is missing;",
+        ),
         ("k = 4", 'k = "4"', "x.toml: [topology]: k = '4': expected a whole number."),
         ("k = 4", "k = true", "x.toml: [topology]: k = True: expected a whole number."),
         ("k = 4", "spines = 4", "x.toml: [topology]: unknown key 'spines'; known are kind, k, rate, delay, loss,"),
@@ -186,10 +197,12 @@ def test_flows_alone_do_not_meet() -> None:
 
 
 RUN = RunRecord(
-    balancer="ecmp", workload="w", seed=1, flows=10, failed=0, slowdown_mean=2.0, slowdown_median=1.5,
+    balancer="ecmp", nic="gbn", loss=0.0, workload="w", seed=1, flows=10, failed=0,
+    slowdown_mean=2.0, slowdown_median=1.5,
     slowdown_p99=4.0, fct_mean_s=0.1, goodput_bps=5e6, packets_sent=100, retransmitted_share=0.0, timeouts=0,
+    early_placed=0, naks=0,
     seq_errors=0, captured_packets=50, out_of_order_share=0.0, mean_extent=0.0, max_extent=0, queue_mean_bytes=1000.0,
-    queue_max_bytes=5000, marked_share=0.1, drops_queue=0, seconds=1.0, idle_share=0.5, late_p99_s=0.001,
+    queue_max_bytes=5000, marked_share=0.1, drops_loss=0, drops_queue=0, seconds=1.0, idle_share=0.5, late_p99_s=0.001,
     alone_slowdown=1.05,
 )  # fmt: skip
 
@@ -202,7 +215,7 @@ def test_a_record_by_hand() -> None:
     done = FlowResult(Flow(0.0, "h1", "h2", 1024), 0.001, 0.001 + 2 * ideal, "SUCCESS", 4, 1, 0)
     slow = FlowResult(Flow(0.5, "h2", "h1", 1024), 0.5, 0.5 + 6 * ideal, "SUCCESS", 6, 3, 1)
     lost = FlowResult(Flow(0.6, "h1", "h2", 9000), 0.6, 2.0, "RETRY_EXC_ERR", 10, 1, 7)
-    named = ("ecmp", "w", 1)
+    named = ("ecmp", "irn", 0.1, "w", 1)
     records = [flow_record(topology, named, flow) for flow in (done, slow, lost)]
     assert [record.ideal_fct_s for record in records[:2]] == pytest.approx([ideal, ideal])
     assert [record.slowdown for record in records] == pytest.approx([2, 6, 0], abs=1e-5)
@@ -212,10 +225,12 @@ def test_a_record_by_hand() -> None:
         order.add(psn)
     # A host's own direction is no switch's queue.
     queues = [{("s13", "h1"): 1000, ("s13", "s5"): 0, ("h1", "s13"): 9}, {("s13", "h1"): 3000, ("s13", "s5"): 0}]
-    nic = {"REQUEST_PLACED": 6, "REQUEST_DUPLICATE": 1, "REQUEST_SEQ_ERROR": 3, "ce_marked": 5}
-    traffic = TrafficResult([done, slow, lost], 2.0, nic, queues, {"drops_queue": 4}, 0.25)
+    nic = {"REQUEST_PLACED": 6, "REQUEST_DUPLICATE": 1, "REQUEST_SEQ_ERROR": 1, "REQUEST_BEYOND": 2, "ce_marked": 5}
+    nic |= {"REQUEST_OUT_OF_ORDER": 0, "REQUEST_NO_BITMAP": 0, "NAK_RECEIVED": 2}
+    traffic = TrafficResult([done, slow, lost], 2.0, nic, queues, {"drops_queue": 4, "drops_loss": 3}, 0.25)
     run = run_record(topology, named, traffic, records, [order], 1.1)
     assert (run.flows, run.failed, run.timeouts, run.seq_errors, run.drops_queue) == (3, 1, 8, 3, 4)
+    assert (run.nic, run.loss, run.naks, run.early_placed, run.drops_loss) == ("irn", 0.1, 2, 0, 3)
     assert (run.slowdown_mean, run.slowdown_p99) == (pytest.approx(4, abs=1e-5), pytest.approx(6, abs=1e-5))
     assert run.goodput_bps == pytest.approx(8 * 2048 / 2.0)
     assert run.retransmitted_share == pytest.approx(5 / 20)
@@ -250,6 +265,25 @@ def test_the_finding_says_who_reorders() -> None:
     )
 
 
+def test_with_several_nics_the_finding_says_what_each_makes_of_spraying() -> None:
+    other = {"nic": "irn", "slowdown_mean": 3.0}
+    runs = [
+        RUN,
+        dataclasses.replace(RUN, balancer="spray", slowdown_mean=6.0),
+        dataclasses.replace(RUN, **other),
+        dataclasses.replace(RUN, balancer="spray", **{**other, "slowdown_mean": 1.5}),
+    ]
+    assert finding(runs) == (
+        "w: gbn has a mean slowdown of 2.00 with ecmp; spray 6.00, a loss. "
+        "irn has a mean slowdown of 3.00 with ecmp; spray 1.50, a win."
+    )
+    table = rows([*runs, dataclasses.replace(RUN, loss=0.001)])
+    assert [(row["loss"], row["NIC"], row["load balancer"]) for row in table] == [
+        ("0 %", "gbn", "ecmp"), ("0 %", "gbn", "spray"), ("0 %", "irn", "ecmp"), ("0 %", "irn", "spray"),
+        ("0.1 %", "gbn", "ecmp"),
+    ]  # fmt: skip
+
+
 def test_a_busy_machine_is_told() -> None:
     assert headroom([RUN]).good
     for busy in ({"idle_share": 0.01}, {"alone_slowdown": 1.6}):
@@ -259,7 +293,8 @@ def test_a_busy_machine_is_told() -> None:
 
 
 FLOW = FlowRecord(
-    balancer="ecmp", workload="w", seed=1, src="h1", dst="h2", bytes=1000, start_s=0.0, late_s=0.0, fct_s=0.02,
+    balancer="ecmp", nic="gbn", loss=0.0, workload="w", seed=1, src="h1", dst="h2", bytes=1000,
+    start_s=0.0, late_s=0.0, fct_s=0.02,
     ideal_fct_s=0.01, slowdown=2.0, status="SUCCESS", packets_sent=1, retransmissions=0, timeouts=0,
 )  # fmt: skip
 
