@@ -40,6 +40,7 @@ class EtherType(IntEnum):
     IPV4 = 0x0800
     ARP = 0x0806
     MAC_CTRL = 0x8808
+    LLDP = 0x88cc
 
 
 class IpProto(IntEnum):

@@ -15,6 +15,8 @@ static inline const char *wire_ether_type_name(unsigned code)
 		return "ARP";
 	case WIRE_ETHER_TYPE_MAC_CTRL:
 		return "MAC_CTRL";
+	case WIRE_ETHER_TYPE_LLDP:
+		return "LLDP";
 	}
 	return "UNKNOWN";
 }

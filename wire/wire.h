@@ -41,6 +41,7 @@ enum wire_ether_type {
 	WIRE_ETHER_TYPE_IPV4 = 0x0800,
 	WIRE_ETHER_TYPE_ARP = 0x0806,
 	WIRE_ETHER_TYPE_MAC_CTRL = 0x8808,
+	WIRE_ETHER_TYPE_LLDP = 0x88cc,
 };
 
 enum wire_ip_proto {

@@ -16,7 +16,8 @@ typedef bit<24> qpn_t;
 enum bit<16> ether_type_t {
     IPV4      = 0x0800,
     ARP       = 0x0806,
-    MAC_CTRL  = 0x8808   // IEEE 802.3x / 802.1Qbb pause frames
+    MAC_CTRL  = 0x8808,  // IEEE 802.3x / 802.1Qbb pause frames
+    LLDP      = 0x88cc   // IEEE 802.1AB
 }
 
 enum bit<8> ip_proto_t {

@@ -7,6 +7,8 @@
 
 typedef bit<9> port_t;
 
+const port_t CPU_PORT = 510;   // packets from and for the controller; the switch is started with it
+
 const bit<8> TRACE_FIELDS = 1;
 
 // What one switch did with a traced packet.
@@ -28,8 +30,15 @@ header packet_in_t {
     bit<3>  padding;
 }
 
+@controller_header("packet_out")
+header packet_out_t {
+    port_t egress_port;
+    bit<7> padding;
+}
+
 struct headers_t {
-    packet_in_t packet_in;   // of copies to the controller only
+    packet_in_t packet_in;     // of packets to the controller only
+    packet_out_t packet_out;   // of packets from it
     ethernet_t ethernet;
     ipv4_t     ipv4;
     udp_t      udp;
@@ -53,6 +62,18 @@ struct metadata_t {
 parser roce_parser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     state start {
+        transition select(standard_metadata.ingress_port) {
+            CPU_PORT: parse_packet_out;
+            default: parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
             ether_type_t.IPV4: parse_ipv4;

@@ -3,6 +3,7 @@
 #ifndef PLAIT_SWITCH_ENDS_P4
 #define PLAIT_SWITCH_ENDS_P4
 
+#include "controller_port.p4"
 #include "neighbors.p4"
 #include "path_trace.p4"
 #include "port_counters.p4"
@@ -12,9 +13,11 @@
 #include "port_up.p4"
 #endif
 
-control arrival(in headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
+control arrival(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
                 out bool routable) {
     port_rx_counters() rx;
+    controller_port() controllers;
+    bool taken;
 #ifdef PLAIT_FEEDBACK
     dead_ports() dead;
 #endif
@@ -26,7 +29,8 @@ control arrival(in headers_t hdr, inout metadata_t meta, inout standard_metadata
 #endif
         // The default egress port is 0, a real port: a packet that nothing forwards must not leave by it.
         mark_to_drop(standard_metadata);
-        routable = hdr.ipv4.isValid() && hdr.ipv4.ttl > 1 && standard_metadata.checksum_error == 0
+        controllers.apply(hdr, standard_metadata, taken);
+        routable = !taken && hdr.ipv4.isValid() && hdr.ipv4.ttl > 1 && standard_metadata.checksum_error == 0
             && standard_metadata.parser_error == error.NoError;
     }
 }  // control arrival
