@@ -19,6 +19,7 @@ from lab import (
     array_cli,
     balancing_cli,
     capture_cli,
+    completion,
     controller_cli,
     digest_cli,
     group_cli,
@@ -30,6 +31,7 @@ from lab import (
     ptf_cli,
     queue_cli,
     replication_cli,
+    reproduce_cli,
     run_cli,
     stf_cli,
     switch_cli,
@@ -60,6 +62,7 @@ app = typer.Typer(
 bench = typer.Typer(no_args_is_help=True, help="Measure speed; every figure is printed with its conditions.")
 app.add_typer(launch_cli.app, name="launch", rich_help_panel=RUN)
 app.command(rich_help_panel=RUN)(run_cli.run)
+app.command(rich_help_panel=RUN)(reproduce_cli.reproduce)
 app.add_typer(topo_cli.app, name="topo", rich_help_panel=LOOK)
 app.add_typer(link_cli.app, name="link", rich_help_panel=LOOK)
 app.add_typer(switch_cli.app, name="switch", rich_help_panel=LOOK)
@@ -152,7 +155,12 @@ def demo(
 
 
 @app.command(rich_help_panel=LOOK)
-def shell(switch: Annotated[str, typer.Argument(help="Switch of the running laboratory, such as s1.")]) -> None:
+def shell(
+    switch: Annotated[
+        str,
+        typer.Argument(help="Switch of the running laboratory, such as s1.", autocompletion=completion.switches),
+    ],
+) -> None:
     """Opens p4runtime-shell on a switch of the running laboratory.
 
     Example: plait shell s1
@@ -205,7 +213,10 @@ def bench_switch(
     out: Annotated[Path | None, typer.Option(help="Folder for pictures of the curves, as PNG and SVG.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The ECMP program over veth against a bare forwarder, over memory links, and curves of its costs."""
+    """The ECMP program over veth against a bare forwarder, over memory links, and curves of its costs.
+
+    Example: plait bench switch --program all
+    """
     from lab import bench_switch as measurement
 
     result = measurement.run(seconds, talk, out, program)
@@ -214,7 +225,10 @@ def bench_switch(
 
 @bench.command("control")
 def bench_control(as_json: JsonOption = False) -> None:
-    """Table inserts, pipeline pushes and a fabric of 80 switches, over P4Runtime."""
+    """Table inserts, pipeline pushes and a fabric of 80 switches, over P4Runtime.
+
+    Example: plait bench control --json
+    """
     from lab import bench_control as measurement
 
     result = measurement.run(talk)
@@ -223,7 +237,10 @@ def bench_control(as_json: JsonOption = False) -> None:
 
 @bench.command("nic")
 def bench_nic(as_json: JsonOption = False) -> None:
-    """Nanoseconds a packet of the XDP program, against an empty one."""
+    """Nanoseconds a packet of the XDP program, against an empty one.
+
+    Example: plait bench nic
+    """
     from lab import bench_nic as measurement
 
     result = measurement.run()
@@ -232,7 +249,10 @@ def bench_nic(as_json: JsonOption = False) -> None:
 
 @app.command(rich_help_panel=BUILD)
 def doctor(as_json: JsonOption = False) -> None:
-    """Says what this machine offers, and what follows from what is missing."""
+    """Says what this machine offers, and what follows from what is missing.
+
+    Example: plait doctor
+    """
     from lab import doctor as examination
 
     found = list(examination.findings())
@@ -257,7 +277,10 @@ def doctor(as_json: JsonOption = False) -> None:
 
 @app.command(rich_help_panel=BUILD)
 def clean() -> None:
-    """Removes what a killed laboratory left: processes, interfaces, sockets."""
+    """Removes what a killed laboratory left: processes, interfaces, sockets.
+
+    Example: plait clean
+    """
     from lab.clean import clean as remove
 
     print(remove())

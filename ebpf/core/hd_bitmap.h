@@ -15,9 +15,12 @@
  *
  * Beside the paper: with several messages outstanding on one queue pair, the responder must learn how many messages the
  * head has passed, and how many of them complete a receive work request.  A packet that ends a message and arrives out
- * of order is marked in the side rows, two bits a packet in rows of their own with the same geometry.  A side row exists
- * only where there is such a packet, and its address stands in a block of addresses that exists only if there is any.
- * Nothing of this is part of the paper's 4 to 82 bytes: the controller's statistics count it apart, as NIC_MC_SIDE.
+ * of order is marked in a side row, of three blocks, which stand for one row of the bitmap:
+ *
+ *      next side row (12 bits) | row (4 bits),     message ends,     those of them that complete a receive
+ *
+ * A side row exists only where there is such a packet: 6 bytes a connection as long as messages are long, 96 at the most.
+ * It is not part of the paper's 4 to 82 bytes: the controller's statistics count it apart, as NIC_MC_SIDE.
  */
 #ifndef NIC_HD_BITMAP_H
 #define NIC_HD_BITMAP_H
@@ -28,7 +31,12 @@
 #define NIC_HD_BLOCK_BITS 16 /* section 4 */
 #define NIC_HD_ROWS       16 /* the cap of 256 bits: no connection starves the others (section 3.3.2) */
 #define NIC_HD_CAP        (NIC_HD_BLOCK_BITS * NIC_HD_ROWS)
-#define NIC_HD_SIDE_ROW   2 /* blocks: message ends, and which of them complete a receive work request */
+
+/* Blocks of a side row, and its first one's parts. */
+#define NIC_HD_SIDE_ROW           3
+#define NIC_HD_SIDE_NEXT(header)  ((wire_u32)(header) >> 4)
+#define NIC_HD_SIDE_OF(header)    ((wire_u32)(header) & 0xf)
+#define NIC_HD_SIDE_NONE          0xfffu /* no run of three starts there, even with 4,096 blocks */
 
 /* "HD Bitmap Addr": all that a connection without packets out of order holds; zeros are NULL. */
 struct nic_hd_addr {
@@ -46,7 +54,7 @@ struct nic_hd_states {
 	wire_u8 circular_bm_size;  /* rows */
 	wire_u8 dynamic_size;      /* rows, circular and linear */
 	wire_u16 relative[NIC_HD_ROWS - 1];
-	wire_u16 side;             /* Plait's: address of the side rows' addresses; NIC_MC_NONE: there are none */
+	wire_u16 side;             /* Plait's: the first side row, or NIC_HD_SIDE_NONE */
 } __attribute__((packed, aligned(2), may_alias));
 
 #define NIC_HD_NO_LAST (~0u)
@@ -122,7 +130,7 @@ WIRE_FN int nic_hd_create(struct nic_mc *mc, struct nic_hd_addr *addr, wire_u32 
 	s->last_seq = NIC_HD_NO_LAST;
 	s->head_bm_id = s->head_bm_index = 0;
 	s->circular_bm_size = s->dynamic_size = 0;
-	s->side = NIC_MC_NONE;
+	s->side = NIC_HD_SIDE_NONE;
 	addr->states = (wire_u16)(start + 1);
 	nic_mc_enter(mc, entry, start);
 	return 1;
@@ -173,33 +181,44 @@ WIRE_FN enum nic_hd_outcome nic_hd_reach(struct nic_mc *mc, struct nic_hd_addr *
 	return NIC_HD_TRACKED;
 }
 
+/* The side row of a row, or NIC_HD_SIDE_NONE. */
+WIRE_FN wire_u32 nic_hd_side_row(struct nic_mc *mc, const struct nic_hd_states *s, wire_u32 row)
+{
+	wire_u32 at = s->side;
+
+	for (int step = 0; step < NIC_HD_ROWS; step++) {
+		wire_u32 header;
+
+		at = nic_mc_forget(mc, at);
+		if (at == NIC_HD_SIDE_NONE)
+			break;
+		header = *nic_mc_block(mc, at);
+		if (NIC_HD_SIDE_OF(header) == row)
+			break;
+		at = NIC_HD_SIDE_NEXT(header);
+	}
+	return at;
+}
+
 /* Notes that the packet at `place` ends a message. */
 WIRE_FN int nic_hd_mark_end(struct nic_mc *mc, struct nic_hd_states *s, wire_u32 place, enum nic_slot slot)
 {
-	wire_u32 row = place / NIC_HD_BLOCK_BITS, at;
+	wire_u32 row = place / NIC_HD_BLOCK_BITS % NIC_HD_ROWS;
+	wire_u32 at = nic_hd_side_row(mc, s, row);
 	wire_u16 bit = (wire_u16)(1u << place % NIC_HD_BLOCK_BITS);
 
-	if (s->side == NIC_MC_NONE) {
-		wire_u32 side = nic_mc_take(mc, nic_mc_find_last(mc, NIC_HD_ROWS), NIC_HD_ROWS, NIC_MC_SIDE);
-
-		if (side == NIC_MC_NONE)
-			return 0;
-		for (wire_u32 i = 0; i < NIC_HD_ROWS; i++)
-			*nic_mc_block(mc, side + i) = NIC_MC_NONE;
-		s->side = (wire_u16)side;
-	}
-	at = *nic_mc_block(mc, s->side + row);
-	if (at == NIC_MC_NONE) {
+	if (at == NIC_HD_SIDE_NONE) {
 		at = nic_mc_take(mc, nic_mc_find_first(mc, NIC_HD_SIDE_ROW), NIC_HD_SIDE_ROW, NIC_MC_SIDE);
 		if (at == NIC_MC_NONE)
 			return 0;
-		*nic_mc_block(mc, at) = 0;
+		*nic_mc_block(mc, at) = (wire_u16)(s->side << 4 | row);
 		*nic_mc_block(mc, at + 1) = 0;
-		*nic_mc_block(mc, s->side + row) = (wire_u16)at;
+		*nic_mc_block(mc, at + 2) = 0;
+		s->side = (wire_u16)at;
 	}
-	*nic_mc_block(mc, at) |= bit;
+	*nic_mc_block(mc, at + 1) |= bit;
 	if (slot == NIC_SLOT_TAIL_COMPLETION)
-		*nic_mc_block(mc, at + 1) |= bit;
+		*nic_mc_block(mc, at + 2) |= bit;
 	return 1;
 }
 
@@ -207,13 +226,11 @@ WIRE_FN int nic_hd_mark_end(struct nic_mc *mc, struct nic_hd_states *s, wire_u32
 WIRE_FN void nic_hd_pass_ends(struct nic_mc *mc, const struct nic_hd_states *s, wire_u32 row, wire_u16 mask,
 			      struct nic_advance *moved)
 {
-	wire_u32 at = s->side == NIC_MC_NONE ? NIC_MC_NONE : *nic_mc_block(mc, s->side + row);
-	wire_u16 *ends, *completions;
+	wire_u32 at = nic_hd_side_row(mc, s, row);
+	wire_u16 *ends = nic_mc_block(mc, at + 1), *completions = nic_mc_block(mc, at + 2);
 
-	if (at == NIC_MC_NONE)
+	if (at == NIC_HD_SIDE_NONE)
 		return;
-	ends = nic_mc_block(mc, at);
-	completions = nic_mc_block(mc, at + 1);
 	moved->tails += nic_popcount(*ends & mask);
 	moved->completions += nic_popcount(*completions & mask);
 	*ends &= (wire_u16)~mask;
@@ -329,21 +346,20 @@ WIRE_FN void nic_hd_release(struct nic_mc *mc, wire_u32 place, wire_u32 first)
 	struct nic_mc_entry *entry = &mc->metadata_start_index[place & (NIC_MC_CONNECTIONS - 1)];
 	wire_u32 start = nic_mc_entry_start(entry);
 	struct nic_hd_states *s = nic_hd_states_at(mc, start);
+	wire_u32 side;
 
 	if (!s)
 		return;
+	side = s->side;
 	for (wire_u32 row = 0; row < NIC_HD_ROWS; row++) {
 		if (row < s->dynamic_size)
 			nic_mc_give(mc, nic_hd_row(s, first, row), 1, NIC_MC_BITMAP);
-		if (s->side != NIC_MC_NONE) {
-			wire_u32 at = *nic_mc_block(mc, s->side + row);
-
-			if (at != NIC_MC_NONE)
-				nic_mc_give(mc, at, NIC_HD_SIDE_ROW, NIC_MC_SIDE);
+		side = nic_mc_forget(mc, side);
+		if (side != NIC_HD_SIDE_NONE) {
+			nic_mc_give(mc, side, NIC_HD_SIDE_ROW, NIC_MC_SIDE);
+			side = NIC_HD_SIDE_NEXT(*nic_mc_block(mc, side));
 		}
 	}
-	if (s->side != NIC_MC_NONE)
-		nic_mc_give(mc, s->side, NIC_HD_ROWS, NIC_MC_SIDE);
 	nic_mc_give(mc, start, NIC_MC_METADATA_BLOCKS, NIC_MC_METADATA);
 	entry->connection = 0;
 	mc->stats.connections--;

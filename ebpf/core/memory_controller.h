@@ -81,20 +81,18 @@ WIRE_FN wire_u32 nic_mc_forget(const struct nic_mc *mc, wire_u32 value)
 	return (value ^ *(const volatile wire_u32 *)&mc->stats.zero) & 0xffff;
 }
 
-/* 1 where a run of `count` ones starts; `count` is a constant: 1, 2, 16 or 24. */
+/* 1 where a run of `count` ones starts; `count` is a constant: 1, 3 or 24. */
 WIRE_FN wire_u64 nic_mc_runs(wire_u64 ones, wire_u32 count)
 {
-	wire_u64 two, eight, sixteen;
+	wire_u64 two = ones & (ones >> 1), eight;
 
 	if (count == 1)
 		return ones;
-	two = ones & (ones >> 1);
-	if (count == 2)
-		return two;
+	if (count == 3)
+		return two & (ones >> 2);
 	eight = two & (two >> 2);
 	eight &= eight >> 4;
-	sixteen = eight & (eight >> 8);
-	return count == 16 ? sixteen : sixteen & (eight >> 16);
+	return eight & (eight >> 8) & (eight >> 16);
 }
 
 /* Free blocks of word `word` and of the one behind it, as ones; no run that starts in the first is longer than that. */

@@ -13,8 +13,7 @@ from ebpf.models.eunomia_memory import METADATA_BLOCKS, Controller
 
 BLOCK = 16  # bits
 CAP_ROWS = 16
-SIDE_ADDRESSES = 16  # blocks
-SIDE_ROW = 2  # blocks
+SIDE_ROW = 3  # blocks
 
 
 class Outcome(IntEnum):
@@ -62,8 +61,7 @@ class Bitmap:
     tracked: dict[int, Slot] = field(default_factory=dict)
     last: int | None = None
     head_place: int = 0  # bit of the head, from the start of row 0
-    side: int | None = None
-    side_rows: dict[int, int] = field(default_factory=dict)  # row: its blocks
+    side_rows: dict[int, int] = field(default_factory=dict)  # row: where its side row begins; the newest comes last
 
     @property
     def end(self) -> int:
@@ -95,8 +93,6 @@ class Host:
             self.controller.give(row)
         for blocks in bitmap.side_rows.values():
             self.controller.give(blocks, SIDE_ROW)
-        if bitmap.side is not None:
-            self.controller.give(bitmap.side, SIDE_ADDRESSES)
         self.controller.give(bitmap.metadata, METADATA_BLOCKS)
 
     def collect_abandoned(self) -> None:
@@ -172,10 +168,6 @@ class Connection:
         return Outcome.TRACKED
 
     def _side(self, bitmap: Bitmap, row: int) -> bool:
-        if bitmap.side is None:
-            bitmap.side = self._controller.from_tail(SIDE_ADDRESSES)
-            if bitmap.side is None:
-                return False
         if row not in bitmap.side_rows:
             blocks = self._controller.from_head(SIDE_ROW)
             if blocks is None:

@@ -12,6 +12,7 @@ struct hd_connection {
 
 struct hd_native {
 	struct nic_mc mc;
+	wire_u64 steps, block_steps[NIC_MC_USES];
 	wire_u32 connections;
 	struct hd_connection connection[];
 };
@@ -36,6 +37,8 @@ void hd_native_reset(struct hd_native *h, wire_u32 psn, wire_u32 booked)
 	memset(&h->mc.block_alloc_bitmap, 0, sizeof(h->mc) - sizeof(h->mc.master));
 	for (wire_u32 i = 0; i < h->connections; i++)
 		h->connection[i] = (struct hd_connection){ .expected = psn };
+	memset(h->block_steps, 0, sizeof(h->block_steps));
+	h->steps = 0;
 	for (wire_u32 i = 0; i < booked; i++)
 		nic_mc_take(&h->mc, i, 1, NIC_MC_BITMAP);
 }
@@ -55,8 +58,18 @@ void hd_native_run(struct hd_native *h, const struct hd_step *steps, wire_u32 co
 						 (enum nic_slot)(steps[i].what & 3), !!(steps[i].what & HD_STEP_LAST), &moved);
 			c->expected = nic_psn_add(c->expected, moved.packets);
 		}
-		results[i] = (struct hd_result){ outcome, moved.packets, moved.tails, moved.completions };
+		h->steps++;
+		for (int use = 0; use < NIC_MC_USES; use++)
+			h->block_steps[use] += h->mc.stats.blocks[use];
+		if (results)
+			results[i] = (struct hd_result){ outcome, moved.packets, moved.tails, moved.completions };
 	}
+}
+
+void hd_native_usage(const struct hd_native *h, wire_u64 *four)
+{
+	four[0] = h->steps;
+	memcpy(four + 1, h->block_steps, sizeof(h->block_steps));
 }
 
 wire_u32 hd_native_expected(const struct hd_native *h, wire_u32 connection)
@@ -127,11 +140,8 @@ wire_u32 hd_native_take(struct hd_native *h, int from_tail, wire_u32 count)
 	case 1:
 		start = from_tail ? nic_mc_find_last(&h->mc, 1) : nic_mc_find_first(&h->mc, 1);
 		break;
-	case 2:
-		start = from_tail ? nic_mc_find_last(&h->mc, 2) : nic_mc_find_first(&h->mc, 2);
-		break;
-	case 16:
-		start = from_tail ? nic_mc_find_last(&h->mc, 16) : nic_mc_find_first(&h->mc, 16);
+	case 3:
+		start = from_tail ? nic_mc_find_last(&h->mc, 3) : nic_mc_find_first(&h->mc, 3);
 		break;
 	case 24:
 		start = from_tail ? nic_mc_find_last(&h->mc, 24) : nic_mc_find_first(&h->mc, 24);

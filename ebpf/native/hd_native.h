@@ -37,6 +37,7 @@ struct hd_native *hd_native_new(wire_u32 connections);
 void hd_native_free(struct hd_native *h);
 /* An empty controller with `blocks` booked blocks at its head, and connections that expect `psn`. */
 void hd_native_reset(struct hd_native *h, wire_u32 psn, wire_u32 booked);
+/* `results` may be NULL. */
 void hd_native_run(struct hd_native *h, const struct hd_step *steps, wire_u32 count, struct hd_result *results);
 wire_u32 hd_native_expected(const struct hd_native *h, wire_u32 connection);
 struct hd_view hd_native_view(struct hd_native *h, wire_u32 connection);
@@ -46,10 +47,12 @@ wire_u32 hd_native_blocks(void);
 void hd_native_used(const struct hd_native *h, wire_u8 *used);
 /* In use: metadata, bitmap and side blocks, connections; then peak blocks, created, collected, reclaimed, refused. */
 void hd_native_stats(const struct hd_native *h, wire_u32 *nine);
+/* Since the last reset: steps, and metadata, bitmap and side blocks in use after each of them, summed up. */
+void hd_native_usage(const struct hd_native *h, wire_u64 *four);
 /* Bytes: what an idle connection holds, its states and addresses, its bitmap at the cap, and the controller's own arrays. */
 void hd_native_sizes(wire_u32 *idle, wire_u32 *metadata, wire_u32 *bitmap, wire_u32 *alloc_bitmap, wire_u32 *start_index);
 
-/* The allocator alone: `from_tail` 0 or 1, `count` 1, 2, 16 or 24; NIC_MC_NONE (0xffff) where there is no room. */
+/* The allocator alone: `from_tail` 0 or 1, `count` 1, 3 or 24; NIC_MC_NONE (0xffff) where there is no room. */
 wire_u32 hd_native_take(struct hd_native *h, int from_tail, wire_u32 count);
 void hd_native_give(struct hd_native *h, wire_u32 start, wire_u32 count);
 
