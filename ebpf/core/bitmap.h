@@ -52,31 +52,36 @@ WIRE_FN wire_u32 nic_highest_bit(wire_u64 x)
 	return nic_popcount(x) - 1;
 }
 
-/* `count` ones from bit `at`; 1 <= count <= 64 - at. */
-WIRE_FN wire_u64 nic_ones(wire_u32 at, wire_u32 count)
-{
-	return (~0ull >> ((64 - count) & 63)) << (at & 63);
-}
-
 /* ---- two bits a slot ---- */
 
-/* `slots`: a power of two, 1 to NIC_BITMAP_SLOTS. */
+/*
+ * `slots`: a power of two, up to NIC_BITMAP_SLOTS.  Fewer than 64 have a whole word all the same, of which the caller
+ * uses that many: it is the caller who refuses a PSN that lies `slots` or more behind the head.
+ */
+WIRE_FN wire_u32 nic_bitmap2_words(wire_u32 slots)
+{
+	return slots > 64 ? slots / 64 : 1;
+}
+
+WIRE_FN wire_u32 nic_bitmap2_word(wire_u32 words, wire_u32 at)
+{
+	return at & (words - 1) & (NIC_BITMAP_WORDS - 1);
+}
+
 WIRE_FN enum nic_slot nic_bitmap2_get(const struct nic_bitmap2 *b, wire_u32 slots, wire_u32 psn)
 {
-	wire_u32 at = psn & (slots - 1);
-	wire_u32 word = (at >> 6) & (NIC_BITMAP_WORDS - 1);
+	wire_u32 word = nic_bitmap2_word(nic_bitmap2_words(slots), psn / 64);
 
-	return (enum nic_slot)(((b->plane[0][word] >> (at & 63)) & 1) | ((b->plane[1][word] >> (at & 63)) & 1) << 1);
+	return (enum nic_slot)(((b->plane[0][word] >> (psn & 63)) & 1) | ((b->plane[1][word] >> (psn & 63)) & 1) << 1);
 }
 
 /* The slot is empty. */
 WIRE_FN void nic_bitmap2_set(struct nic_bitmap2 *b, wire_u32 slots, wire_u32 psn, enum nic_slot state)
 {
-	wire_u32 at = psn & (slots - 1);
-	wire_u32 word = (at >> 6) & (NIC_BITMAP_WORDS - 1);
+	wire_u32 word = nic_bitmap2_word(nic_bitmap2_words(slots), psn / 64);
 
-	b->plane[0][word] |= (wire_u64)((wire_u32)state & 1) << (at & 63);
-	b->plane[1][word] |= (wire_u64)((wire_u32)state >> 1 & 1) << (at & 63);
+	b->plane[0][word] |= (wire_u64)((wire_u32)state & 1) << (psn & 63);
+	b->plane[1][word] |= (wire_u64)((wire_u32)state >> 1 & 1) << (psn & 63);
 }
 
 /* What came into order. */
@@ -86,35 +91,32 @@ struct nic_advance {
 	wire_u32 completions;
 };
 
-/* Takes the unbroken run of filled slots from `head` on out of the bitmap.  The head moves by `packets`. */
+/*
+ * Takes the unbroken run of filled slots from `head` on out of the bitmap.  The head moves by `packets`.
+ *
+ * Which words are looked at follows from the head and the step alone, never from what was found: so the verifier has
+ * few ways to follow.
+ */
 WIRE_FN struct nic_advance nic_bitmap2_advance(struct nic_bitmap2 *b, wire_u32 slots, wire_u32 head)
 {
 	struct nic_advance moved = { 0, 0, 0 };
-	wire_u32 width = slots < 64 ? slots : 64;
-	wire_u32 at = head & (slots - 1);
-	wire_u32 left = slots;
+	wire_u32 words = nic_bitmap2_words(slots);
+	wire_u64 before = ((wire_u64)1 << (head & 63)) - 1; /* of the head's word, what comes last */
 
-	for (int step = 0; step < NIC_BITMAP_STEPS; step++) {
-		wire_u32 word = (at >> 6) & (NIC_BITMAP_WORDS - 1);
-		wire_u32 bit = at & (width - 1);
-		wire_u32 room = width - bit < left ? width - bit : left;
-		wire_u64 low = b->plane[0][word], high = b->plane[1][word], mask;
-		wire_u32 run = nic_trailing_zeros(~((low | high) >> (bit & 63)));
+	for (wire_u32 step = 0; step < NIC_BITMAP_STEPS && step <= words; step++) {
+		wire_u32 word = nic_bitmap2_word(words, head / 64 + step);
+		wire_u64 low = b->plane[0][word], high = b->plane[1][word];
+		wire_u64 range = step == 0 ? ~before : step == words ? before : ~0ull;
+		wire_u64 gaps = ~(low | high) & range;
+		wire_u64 run = gaps ? range & ((gaps & -gaps) - 1) : range;
 
-		if (run > room)
-			run = room;
-		if (!run)
+		moved.packets += nic_popcount(run);
+		moved.tails += nic_popcount(high & run);
+		moved.completions += nic_popcount(high & low & run);
+		b->plane[0][word] = low & ~run;
+		b->plane[1][word] = high & ~run;
+		if (gaps)
 			break;
-		mask = nic_ones(bit, run);
-		moved.packets += run;
-		moved.tails += nic_popcount(high & mask);
-		moved.completions += nic_popcount(high & low & mask);
-		b->plane[0][word] = low & ~mask;
-		b->plane[1][word] = high & ~mask;
-		left -= room;
-		if (run < room || !left)
-			break;
-		at = (at + room) & (slots - 1);
 	}
 	return moved;
 }
@@ -131,47 +133,44 @@ WIRE_FN void nic_bitmap1_set(struct nic_bitmap1 *b, wire_u32 psn)
 	b->word[(psn >> 6) & (NIC_BITMAP_WORDS - 1)] |= 1ull << (psn & 63);
 }
 
-/* One step of a walk: how many of `left` PSNs from `psn` on lie in psn's word. */
-WIRE_FN wire_u32 nic_bitmap1_room(wire_u32 psn, wire_u32 left)
+/*
+ * Which bits of the step-th word from psn's on belong to the `count` PSNs from psn on; count <= NIC_BITMAP_SLOTS.  Without
+ * comparisons: each would be two ways for the verifier to follow, at each step.
+ */
+WIRE_FN wire_u64 nic_bitmap1_range(wire_u32 psn, wire_u32 count, wire_u32 step)
 {
-	wire_u32 room = 64 - (psn & 63);
+	int end = (int)((psn & 63) + count) - (int)(64 * step); /* counted from the word's first bit */
+	wire_u64 none = (wire_u64)(long long)((end - 1) >> 31);
+	wire_u64 all = (wire_u64)(long long)((63 - end) >> 31);
+	wire_u64 range = ((((wire_u64)1 << (end & 63)) - 1) | all) & ~none;
 
-	return room < left ? room : left;
+	return step ? range : range & (~0ull << (psn & 63));
+}
+
+WIRE_FN wire_u32 nic_bitmap1_word(wire_u32 psn, wire_u32 step)
+{
+	return (psn / 64 + step) & (NIC_BITMAP_WORDS - 1);
 }
 
 /* Forgets `count` PSNs from `psn` on; any count. */
 WIRE_FN void nic_bitmap1_clear(struct nic_bitmap1 *b, wire_u32 psn, wire_u32 count)
 {
-	wire_u32 left = count < NIC_BITMAP_SLOTS ? count : NIC_BITMAP_SLOTS;
-
-	for (int step = 0; step < NIC_BITMAP_STEPS; step++) {
-		wire_u32 room = nic_bitmap1_room(psn, left);
-
-		if (!left)
-			break;
-		b->word[(psn >> 6) & (NIC_BITMAP_WORDS - 1)] &= ~nic_ones(psn & 63, room);
-		psn += room;
-		left -= room;
-	}
+	if (count > NIC_BITMAP_SLOTS)
+		count = NIC_BITMAP_SLOTS;
+	for (wire_u32 step = 0; step < NIC_BITMAP_STEPS; step++)
+		b->word[nic_bitmap1_word(psn, step)] &= ~nic_bitmap1_range(psn, count, step);
 }
 
 /* How far behind `psn` the first PSN lies that is not in the bitmap; `count` when the next `count` all are. */
 WIRE_FN wire_u32 nic_bitmap1_hole(const struct nic_bitmap1 *b, wire_u32 psn, wire_u32 count)
 {
-	wire_u32 seen = 0;
-
 	if (count > NIC_BITMAP_SLOTS)
 		count = NIC_BITMAP_SLOTS;
-	for (int step = 0; step < NIC_BITMAP_STEPS; step++) {
-		wire_u32 at = psn + seen;
-		wire_u32 room = nic_bitmap1_room(at, count - seen);
-		wire_u32 run = nic_trailing_zeros(~(b->word[(at >> 6) & (NIC_BITMAP_WORDS - 1)] >> (at & 63)));
+	for (wire_u32 step = 0; step < NIC_BITMAP_STEPS; step++) {
+		wire_u64 gaps = ~b->word[nic_bitmap1_word(psn, step)] & nic_bitmap1_range(psn, count, step);
 
-		if (run < room)
-			return seen + run;
-		seen += room;
-		if (seen == count)
-			break;
+		if (gaps)
+			return 64 * step + nic_trailing_zeros(gaps) - (psn & 63);
 	}
 	return count;
 }
@@ -179,21 +178,15 @@ WIRE_FN wire_u32 nic_bitmap1_hole(const struct nic_bitmap1 *b, wire_u32 psn, wir
 /* How many of the `count` PSNs from `psn` on there are up to the last that is in the bitmap; 0: none is. */
 WIRE_FN wire_u32 nic_bitmap1_extent(const struct nic_bitmap1 *b, wire_u32 psn, wire_u32 count)
 {
-	wire_u32 seen = 0, extent = 0;
+	wire_u32 extent = 0;
 
 	if (count > NIC_BITMAP_SLOTS)
 		count = NIC_BITMAP_SLOTS;
-	for (int step = 0; step < NIC_BITMAP_STEPS; step++) {
-		wire_u32 at = psn + seen;
-		wire_u32 room = nic_bitmap1_room(at, count - seen);
-		wire_u64 found;
+	for (wire_u32 step = 0; step < NIC_BITMAP_STEPS; step++) {
+		wire_u64 found = b->word[nic_bitmap1_word(psn, step)] & nic_bitmap1_range(psn, count, step);
 
-		if (seen == count)
-			break;
-		found = (b->word[(at >> 6) & (NIC_BITMAP_WORDS - 1)] >> (at & 63)) & nic_ones(0, room);
 		if (found)
-			extent = seen + nic_highest_bit(found) + 1;
-		seen += room;
+			extent = 64 * step + nic_highest_bit(found) + 1 - (psn & 63);
 	}
 	return extent;
 }
