@@ -28,6 +28,7 @@ from controller.control import InstallReport
 from controller.decisions import DecisionLog
 from controller.errors import ControllerError, SwitchUnreachableError
 from controller.named_paths import PATH_LABEL
+from controller.neighborhood import Neighborhood
 from controller.policy import Policy, Router, check_room, parameter_entries
 from controller.routes import ROUTES
 from controller.session import Session
@@ -79,6 +80,8 @@ class Keeper:
         self._router = Router(topology, schema, policy)
         self._parameters = parameter_entries(topology, schema, policy)
         self._switches = {target.name: _Switch(Session(target, schema, self)) for target in targets}
+        sessions = {name: switch.session for name, switch in self._switches.items()}
+        self._neighborhood = Neighborhood(topology, sessions, schema, log)
         self._route_tables = {table.id for table in schema.tables if table.alias in (ROUTES, PATH_LABEL)}
         self._down: frozenset[Link] = frozenset()
         self._ranked: Mapping[str, Ranked] = {}
@@ -118,7 +121,7 @@ class Keeper:
         self._notice()
 
     def session_packet(self, session: Session, packet: p4r.PacketIn) -> None:
-        pass
+        self._neighborhood.packet(session, packet)
 
     # --- the loop ---
 
@@ -135,6 +138,7 @@ class Keeper:
             while wait_for_all and not all(switch.session.primary for switch in self._switches.values()):
                 await self._wait(None)
             self._awaiting = False
+            wiring: asyncio.Task[None] | None = None
             while True:
                 await self._converge()
                 if self._starting:
@@ -147,6 +151,8 @@ class Keeper:
                     )
                 if not self._news.is_set():
                     self.settled.set()
+                    if self._neighborhood.unchecked and (wiring is None or wiring.done()):
+                        wiring = tasks.create_task(self._neighborhood.check())
                 await self._wait(None)
                 await asyncio.sleep(_GATHER_S)
 
@@ -193,6 +199,7 @@ class Keeper:
     def _change_down(self, down: frozenset[Link]) -> None:
         for links, what in ((down - self._down, "down"), (self._down - down, "up")):
             self._tell_links(links, what)
+        self._neighborhood.look_at(self._down - down)
         if down != self._down or not self._ranked:
             self._ranked = self._router.ranked(down)
             self._down = down

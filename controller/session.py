@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import finsy as fy
@@ -229,6 +229,7 @@ class Session:
             with translated(self.target, "a write", self.schema):
                 await self._connection().request(request)
 
-    async def send_packet(self, payload: bytes, **metadata: int) -> None:
+    async def send_packet(self, payload: bytes, metadata: Mapping[str, int]) -> None:
+        """metadata: of the program's packet_out header, all of it."""
         with translated(self.target, "a packet"):
             await self._connection().send(fy.P4PacketOut(payload, **metadata).encode_update(self.schema))

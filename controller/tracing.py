@@ -17,8 +17,10 @@ import finsy as fy
 from controller import defaults
 from controller.connection import controlling, each, translated, write
 from controller.errors import ControllerError
+from controller.frames import ether_type
 from controller.targets import Target
 from mininet_topos.topology import Neighbor, Topology
+from wire.codes import EtherType
 
 # Names in p4src/include/path_trace.p4; their ids come from P4Info.
 TRACE, TRACE_TO = "trace", "trace_to"
@@ -169,6 +171,8 @@ async def tracing(targets: Sequence[Target], selection: Selection) -> AsyncItera
 
 async def _collect(name: str, switch: fy.Switch, copies: asyncio.Queue[Copy]) -> None:
     async for packet in switch.read_packets():
+        if ether_type(packet.payload) != EtherType.IPV4:
+            continue  # LLDP or ARP: the switch hands up more than copies
         found = {field: int(packet[field]) for field in ("ingress_port", "egress_port", "queue_packets", "queued_us")}
         copies.put_nowait(Copy(Hop(name, **found), packet.payload))
 

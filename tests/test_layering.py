@@ -16,7 +16,7 @@ ARROWS: dict[str, set[str]] = {
     "ebpf": {"wire"},
     "rdma": {"ebpf", "wire"},
     "fastswitch": {"engine"},
-    "controller": {TOPOLOGY, "mininet_topos.paths", "mininet_topos.k_paths"},
+    "controller": {TOPOLOGY, "mininet_topos.paths", "mininet_topos.k_paths", "wire"},
     "mininet_topos": {"controller", "rdma"},
     "lab": {"p4front", "engine", "wire", "ebpf", "rdma", "fastswitch", "controller", "mininet_topos"},
 }
