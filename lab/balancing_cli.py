@@ -9,7 +9,8 @@ import typer
 
 from controller import render
 from controller.targets import Target
-from lab import units
+from lab import completion, units
+from lab.arguments import known
 from lab.errors import UsageError
 from lab.running import running_lab
 
@@ -21,7 +22,13 @@ lb = typer.Typer(no_args_is_help=True, help="Show and change the load balancer's
 aqm = typer.Typer(no_args_is_help=True, help="Show and change where queues are marked.")
 
 SwitchOption = Annotated[
-    list[str] | None, typer.Option("--switch", "-s", help="Switch, such as s1; repeat for more.  [default: all]")
+    list[str] | None,
+    typer.Option(
+        "--switch",
+        "-s",
+        help="Switch, such as s1; repeat for more.  [default: all]",
+        autocompletion=completion.switches,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 
@@ -29,8 +36,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 def _targets(switches: list[str] | None) -> list[Target]:
     lab = running_lab()
     for name in switches or ():
-        if name not in lab.switches:
-            raise UsageError(f"no switch {name!r} in the running laboratory; it has {', '.join(lab.switches)}.")
+        known("switch", name, lab.switches)
     chosen = switches or list(lab.switches)
     return [Target(name, lab.switches[name].address, lab.switches[name].device_id) for name in chosen]
 

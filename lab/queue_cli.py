@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lab import completion
+from lab.arguments import known
 from lab.errors import MissingFeatureError, UsageError
 from lab.running import running_lab
 from lab.units import format_bytes, format_rate, parse_depth, parse_packet_rate, parse_rate, parse_size
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Show, limit and pause queues; share a switch's buffer; flow control.")
 
-Switch = Annotated[str, typer.Argument(help="Switch of the running laboratory, such as s1.")]
+Switch = Annotated[
+    str, typer.Argument(help="Switch of the running laboratory, such as s1.", autocompletion=completion.switches)
+]
 Port = Annotated[int, typer.Argument(min=0, help="Number of the port.")]
 Priority = Annotated[int | None, typer.Argument(min=0, help="One queue of the port; all of them without.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
@@ -39,8 +43,7 @@ def _client(switch: str, path: Path | None) -> "Client":
     if path is not None:
         return Client(path)
     lab = running_lab()
-    if switch not in lab.switches:
-        raise UsageError(f"no switch {switch!r} in the running laboratory; it has {', '.join(lab.switches)}.")
+    known("switch", switch, lab.switches)
     if lab.target == "bmv2":
         raise MissingFeatureError(
             "plait queue needs the fast switch (--target plait). BMv2 takes a queue's rate in packets per second and "

@@ -18,6 +18,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import typer
@@ -158,7 +159,7 @@ def compare(printed: str, expected: list[str]) -> None:
 
 
 def _plain(line: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"\d+([.,]\d+)*", "#", line)).strip()
+    return re.sub(r"\s+", " ", re.sub(r"0x[0-9a-f]+|\d+([.,]\d+)*", "#", line)).strip()
 
 
 def parse(command: str) -> None:
@@ -182,15 +183,15 @@ def plait_calls(command: str) -> Iterator[list[str]]:
 def _parse(words: list[str]) -> None:
     from lab.cli import app
 
-    command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     path = "plait"
-    while hasattr(command, "commands"):
-        known = command.commands  # type: ignore[attr-defined]
-        if not words or words[0] not in known:
-            # A host's name, or a topology's file, is not a verb that could be looked up.
-            assert words and re.fullmatch(r"h\d+|.*\..*", words[0]), f"{path}: no verb {words[:1]}"
+    while hasattr(command, "get_command") and words:
+        below = command.get_command(typer.Context(command), words[0])
+        if below is None:
+            # A host's name is not a verb that could be looked up.
+            assert re.fullmatch(r"h\d+", words[0]), f"{path}: no verb {words[0]}"
             return
-        path, command, words = f"{path} {words[0]}", known[words[0]], words[1:]
+        path, command, words = f"{path} {words[0]}", below, words[1:]
     if command.context_settings.get("ignore_unknown_options"):
         return
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
