@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,10 +26,10 @@ from mininet_topos.system import (
     Child,
     NetworkError,
     ask_to_end,
+    await_ready,
     end_children,
     fault,
     lab_environment,
-    last_lines,
     start_child,
 )
 from mininet_topos.topology import Link, Topology, interface_name
@@ -47,8 +47,6 @@ _QUEUE_BDPS = 4
 
 # Of a Plait fabric, in its run directory.
 CONTROL_SOCKET = "fabric.sock"
-
-_POLL_S = 0.01
 
 _SPECIAL_PORTS = {"cpu_port": defaults.CPU_PORT, "drop_port": defaults.DROP_PORT}
 
@@ -119,16 +117,6 @@ class Switches(ABC):
         self._logs.append((what, log))
         return child
 
-    def _await(self, what: str, ready: Callable[[], bool], child: Child, log: Path, end: float) -> None:
-        while True:
-            if reason := fault(what, child, log, " while starting"):
-                raise NetworkError(reason)
-            if ready():
-                return
-            if time.monotonic() > end:
-                raise NetworkError(f"{what} was not ready in time:\n{last_lines(log)}")
-            time.sleep(_POLL_S)
-
 
 class PlaitSwitches(Switches):
     """All switches in one process, with the links between them in its memory."""
@@ -194,7 +182,7 @@ class PlaitSwitches(Switches):
         config.write_text(json.dumps(self.config(), indent=1))
         child = self._start("plait-switch", [*self.command, "--fabric", str(config)], log)
         # Its one line on stdout may come between lines of its log.
-        self._await("plait-switch", lambda: "ready" in log.read_text(errors="replace").splitlines(), child, log, end)
+        await_ready("plait-switch", lambda: "ready" in log.read_text(errors="replace").splitlines(), child, log, end)
 
     def set_link_up(self, link: Link, up: bool) -> str:
         """Takes a link up or down; returns an error text or ""."""
@@ -268,7 +256,7 @@ class Bmv2Switches(Switches):
         for index, log in enumerate(logs):
             self._start(f"BMv2 of {self.targets[index].name}", self.arguments(index, known), log)
         for target, child, log in zip(self.targets, self.children, logs, strict=True):
-            self._await(f"BMv2 of {target.name}", partial(_listens, target.address), child, log, end)
+            await_ready(f"BMv2 of {target.name}", partial(_listens, target.address), child, log, end)
 
 
 def long_options(command: Sequence[str]) -> frozenset[str]:

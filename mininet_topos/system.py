@@ -14,7 +14,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from controller.defaults import LAB_VARIABLE
@@ -37,6 +37,8 @@ _ETHTOOL_SETTERS = {
     "generic receive": 0x2C,
 }
 
+# How often a process that starts is asked whether it is ready.
+_POLL_S = 0.01
 
 Child = subprocess.Popen[bytes]
 
@@ -155,6 +157,18 @@ def fault(what: str, child: Child, log: Path, when: str = "") -> str:
     # What it said while it was well is no reason.
     reason = "\n".join(line for line in last_lines(log).splitlines() if line != "ready")
     return f"{what} {how}{when}:\n{reason}".removesuffix(":\n")
+
+
+def await_ready(what: str, ready: Callable[[], bool], child: Child, log: Path, end: float) -> None:
+    """Returns when `ready()`; NetworkError with the log's end if the process ends first, or by monotonic time `end`."""
+    while True:
+        if reason := fault(what, child, log, " while starting"):
+            raise NetworkError(reason)
+        if ready():
+            return
+        if time.monotonic() > end:
+            raise NetworkError(f"{what} was not ready in time:\n{last_lines(log)}")
+        time.sleep(_POLL_S)
 
 
 def isolated(command: Sequence[str]) -> list[str]:
