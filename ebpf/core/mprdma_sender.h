@@ -134,8 +134,8 @@ WIRE_FN void nic_mprdma_advance(struct nic_mprdma_take *t, wire_u32 upto)
 		nic_mprdma_settle(t);
 }
 
-/* The end of a round trip: whether to probe a new path (section 3.5), and acknowledgements that were lost. */
-WIRE_FN void nic_mprdma_epoch(const struct nic_qp_config *config, struct nic_mprdma_take *t)
+/* The end of a round trip: finds acknowledgements that were lost. */
+WIRE_FN void nic_mprdma_epoch(struct nic_mprdma_take *t)
 {
 	struct nic_mprdma_sender *m = t->m;
 
@@ -150,8 +150,6 @@ WIRE_FN void nic_mprdma_epoch(const struct nic_qp_config *config, struct nic_mpr
 	/* Serial numbers compare within 2^23. */
 	if (nic_psn_distance(t->una, m->counted_from) > (int)(NIC_PSN_HALF / 2))
 		m->counted_from = t->una;
-	if (nic_mprdma_random(&m->random) % 1000 < config->probe_per_mille)
-		t->view.probing = 1;
 }
 
 /* 0: the ring is full.  Then nothing is let go, the window stays open, and a later ACK or the burst timer uses it. */
@@ -179,18 +177,25 @@ WIRE_FN void nic_mprdma_clock_again(struct nic_qp *qp, int stream, struct nic_mp
 		t->m->snd_retx = nic_psn_add(psn, 1);
 }
 
+/*
+ * New path probing (section 3.5): with probability p every round trip, that is p/cwnd every packet.  Drawn for each packet,
+ * it may replace any path; drawn at the end of a round trip it would replace the same one each time.
+ */
+WIRE_FN int nic_mprdma_probes(const struct nic_qp_config *config, struct nic_mprdma_sender *m)
+{
+	return nic_mprdma_random(&m->random) % (1000 * (wire_u32)nic_mprdma_whole(m->cwnd)) < config->probe_per_mille;
+}
+
 WIRE_FN void nic_mprdma_clock_new(struct nic_qp *qp, int stream, struct nic_mprdma_take *t, wire_u16 path, int count)
 {
 	struct nic_credit credit = { .path = path, .count = (wire_u8)count, .kind = NIC_MPRDMA_NEW };
 
-	if (t->view.probing) {
+	if (nic_mprdma_probes(&qp->config, t->m)) {
 		credit.path = nic_mprdma_path(qp->config.source_port, &t->m->random);
 		credit.count = 1;
 	}
-	if (!nic_mprdma_push(qp, stream, t->m, credit))
-		return;
-	t->view.probing = 0;
-	t->view.granted = nic_psn_add(t->view.granted, credit.count);
+	if (nic_mprdma_push(qp, stream, t->m, credit))
+		t->view.granted = nic_psn_add(t->view.granted, credit.count);
 }
 
 /*
@@ -241,7 +246,7 @@ WIRE_FN void nic_mprdma_take_ack(struct nic_qp *qp, int stream, const struct nic
 		 nic_psn_distance(m->snd_ooh, p->sack_psn) > (int)qp->config.delta;
 	if (pruned)
 		m->cwnd = nic_mprdma_reduce(m->cwnd);
-	nic_mprdma_epoch(&qp->config, t);
+	nic_mprdma_epoch(t);
 	if (!pruned)
 		nic_mprdma_clock(qp, stream, t, p->path);
 }

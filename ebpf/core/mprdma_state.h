@@ -12,7 +12,7 @@
  *   4  snd_ooh       3.3    highest PSN that was sacked
  *   4  snd_retx      3.5    next packet to send again
  *   4  recovery      3.5    recovery mode ends when snd_una reaches it
- *   4  epoch_end     3.5    a round trip is over when snd_una has passed it
+ *   4  epoch_end     3.2    a round trip is over when snd_una has passed it
  *   4  random        3.5    xorshift32, for probing
  *   4  head          -      of the ring of credits; in hardware they go straight to the transmit pipeline
  *  16  bitmap        3.3    at the receiver: two bits for each of L = 64 slots

@@ -28,7 +28,6 @@ struct nic_mprdma_view {
 	wire_u32 limit;
 	wire_u32 granted;    /* PSN after the last packet let go, less the agent's part */
 	wire_u8 recovering;
-	wire_u8 probing;     /* the next new packet goes to a random path */
 	wire_u8 timeouts;    /* the agent's, as far as taken into account */
 	wire_u8 restarts;
 };
@@ -36,15 +35,14 @@ struct nic_mprdma_view {
 WIRE_FN wire_u64 nic_mprdma_pack(const struct nic_mprdma_view *v)
 {
 	return (wire_u64)v->limit | (wire_u64)v->granted << 24 | (wire_u64)v->recovering << 48 |
-	       (wire_u64)v->probing << 49 | (wire_u64)v->timeouts << 50 | (wire_u64)v->restarts << 53;
+	       (wire_u64)v->timeouts << 49 | (wire_u64)v->restarts << 52;
 }
 
 WIRE_FN struct nic_mprdma_view nic_mprdma_unpack(wire_u64 word)
 {
 	return (struct nic_mprdma_view){
 		.limit = word & WIRE_PSN_MASK, .granted = (word >> 24) & WIRE_PSN_MASK, .recovering = (word >> 48) & 1,
-		.probing = (word >> 49) & 1, .timeouts = (word >> 50) & NIC_MPRDMA_COUNTER,
-		.restarts = (word >> 53) & NIC_MPRDMA_COUNTER,
+		.timeouts = (word >> 49) & NIC_MPRDMA_COUNTER, .restarts = (word >> 52) & NIC_MPRDMA_COUNTER,
 	};
 }
 

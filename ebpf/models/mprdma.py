@@ -136,7 +136,6 @@ class Sender:
     uncounted: int = 0    # acknowledgements of packets before this one are settled
     round_end: int = 0
     round_inflate: int = 0
-    probe: bool = False
     ring: deque[Credit] = field(default_factory=deque)
     hand: Credit | None = None
     after_timeout: list[int] = field(default_factory=list)
@@ -228,14 +227,12 @@ class Sender:
         slow = not reply.again and reply.sack < self.ooh - self.config.delta
         if slow:
             self.reduce()
-        # Section 3.5: once a round trip.
+        # Once a round trip: inflate was never positive, so acknowledgements were lost.
         self.round_inflate = max(self.round_inflate, self.inflate)
         if self.una > self.round_end:
             self.inflate -= min(self.round_inflate, 0)
             self.round_inflate = self.inflate
             self.round_end = self.allowed
-            if self.nic_random.draw() % 1000 < self.config.probe_per_mille:
-                self.probe = True
         if not slow:
             self.clock(reply.path)
         return event
@@ -248,12 +245,11 @@ class Sender:
             self.clock_again(path)
         elif fresh:
             count = min(2, fresh, self.awnd)
-            if self.probe:
+            if self.nic_random.draw() % (1000 * (self.cwnd // ONE)) < self.config.probe_per_mille:
                 count, path = 1, self.random_path(self.nic_random)
             if len(self.ring) < RING:
                 self.ring.append(Credit(path, count))
                 self.allowed += count
-                self.probe = False
         elif self.retx < self.ooh:
             self.clock_again(path)
         else:
