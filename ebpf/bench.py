@@ -92,10 +92,10 @@ class _Bench:
 
 def run(repeat: int = REPEAT, rounds: int = ROUNDS) -> dict[str, Any]:
     """Medians over `rounds`, each of `repeat` repetitions, in nanoseconds a packet."""
-    with Nic(NicSizes(memory_bytes=1 << 20), extra_flags=["-DNIC_BENCH"]) as nic:
+    with Nic(NicSizes(memory_bytes=1 << 20), ("gbn",), extra_flags=["-DNIC_BENCH"]) as nic:
         bench = _Bench(nic)
-        empty, rnic = Runner(nic.pass_fd), Runner(nic.program_fd)
-        restore, receive = (Runner(nic.load(name)) for name in ("bench_restore_only", "bench_receive"))
+        empty, rnic = Runner(nic.pass_fd), Runner(nic.program_fd())
+        restore, receive = (Runner(nic.load(name)) for name in ("bench_restore_only", "bench_gbn"))
         middle = codes.BthOpcode.RC_WRITE_MIDDLE
         plain, asking, ahead = _frame(middle, _PSN), _frame(middle, _PSN, True), _frame(middle, _PSN + 5)
 

@@ -10,7 +10,10 @@ from ebpf.c_module import CModule
 NATIVE = CModule(
     name="_nic_native",
     folder="ebpf",
-    interface=("ebpf/core/mprdma_state.h", "ebpf/core/state.h", "ebpf/core/qp.h", "ebpf/native/native.h"),
+    interface=(
+        *(f"ebpf/core/{transport}_state.h" for transport in ("gbn", "irn", "mprdma")),
+        *("ebpf/core/state.h", "ebpf/core/qp.h", "ebpf/native/native.h"),
+    ),
     sources=("ebpf/native/native.c",),
     includes=("ebpf/native", "ebpf/core", "wire"),
     prelude="""

@@ -1,7 +1,7 @@
 """Compiles, loads and attaches the XDP RNIC: typed Python around BCC.
 
-    nic = Nic(NicSizes(memory_bytes=64 << 20))
-    slot = nic.add_host(namespace_fd, "h1-eth0", mac="02:00:00:00:00:01")
+    nic = Nic(NicSizes(memory_bytes=64 << 20), transports=("gbn", "irn"))
+    slot = nic.add_host(namespace_fd, "h1-eth0", mac="02:00:00:00:00:01", rate_bps=10**9)
     nic.cover_peers([own_namespace_fd])
 
 One `Nic` serves all hosts of a lab on this machine.  Closing it, or the death of its process, detaches everything.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from ebpf import bpf_syscall, netns
 
 ROOT = Path(__file__).resolve().parent.parent
 _PAGE = os.sysconf("SC_PAGESIZE")
+NOMINAL_RATE = 10**10
 
 
 class NicError(Exception):
@@ -73,6 +75,14 @@ def _power_of_two(at_least: int) -> int:
     return 1 << max(0, (at_least - 1).bit_length())
 
 
+def transport_names() -> tuple[str, ...]:
+    """The transports that the core has, by number."""
+    text = (ROOT / "ebpf/core/transport.h").read_text()
+    found = re.search(r"^#define NIC_TRANSPORTS\(X\)((?:.*\\\n)*.*)$", text, re.MULTILINE)
+    assert found
+    return tuple(re.findall(r"X\((\w+)\)", found[1]))
+
+
 def mac_number(mac: str) -> int:
     return int(mac.replace(":", ""), 16)
 
@@ -100,30 +110,53 @@ def _check_headers() -> None:
 
 
 class Nic:
-    """The loaded program, its maps, and the interfaces it is attached to."""
+    """The loaded programs, their maps, and the interfaces they are attached to.
 
-    def __init__(self, sizes: NicSizes | None = None, extra_flags: Sequence[str] = ()) -> None:
+    `transports`: those that queue pairs may have; each costs time to compile and to load (about half a second).  The
+    first is the one whose program hosts get: packets of the others take a tail call more.  `check_icrc`: packets with a
+    wrong ICRC are dropped; it costs more than everything else that is done with a packet.
+    """
+
+    def __init__(
+        self,
+        sizes: NicSizes | None = None,
+        transports: Sequence[str] = ("gbn",),
+        check_icrc: bool = False,
+        extra_flags: Sequence[str] = (),
+    ) -> None:
         self.sizes = sizes or NicSizes()
+        self.transports = tuple(dict.fromkeys(transports))
+        known = transport_names()
+        for name in self.transports:
+            if name not in known:
+                raise NicError(f"no transport {name!r}; there are {', '.join(known)}")
+        if not self.transports:
+            raise NicError(f"no transport is wanted; there are {', '.join(known)}")
         self.defines = self.sizes.defines()
         self._links: list[int] = []
         self._hosts: dict[int, str] = {}
-        self._attached: list[netns.Interface] = []
+        self._attached: dict[int, netns.Interface] = {}
         bpf_class = _import_bcc()
         self._xdp = bpf_class.XDP
         _check_headers()
         flags = [f"-I{ROOT / 'ebpf'}", f"-I{ROOT / 'ebpf/core'}", f"-I{ROOT / 'wire'}"]
         flags += [f"-D{name}={value}" for name, value in self.defines.items()]
+        flags += [f"-DNIC_PROGRAMS(X)={' '.join(f'X({name})' for name in self.transports)}"]
+        flags += ["-DNIC_CHECK_ICRC"] if check_icrc else []
         try:
             self._bpf = bpf_class(src_file=bytes(ROOT / "ebpf/rnic_xdp.c"), cflags=[*flags, *extra_flags])
-            self._rnic = self._bpf.load_func(b"rnic", bpf_class.XDP)
+            self._programs = {name: self.load(f"rnic_{name}") for name in self.transports}
+            if len(self.transports) > 1:
+                for name, program_fd in self._programs.items():
+                    self._bpf[b"programs"][ctypes.c_int(known.index(name))] = ctypes.c_int(program_fd)
             self._pass = self._bpf.load_func(b"pass", bpf_class.XDP)
         except Exception as error:  # BCC raises nothing more precise
             hint = "" if os.geteuid() == 0 else " (it needs root)"
             raise NicError(f"the XDP RNIC did not compile or load{hint}: {error}") from error
 
-    @property
-    def program_fd(self) -> int:
-        return self._rnic.fd
+    def program_fd(self, transport: str | None = None) -> int:
+        """The program of a transport; without a name, the one that hosts get."""
+        return self._programs[transport or self.transports[0]]
 
     @property
     def pass_fd(self) -> int:
@@ -144,18 +177,28 @@ class Nic:
     def doorbell_bytes(self) -> int:
         return self.defines["NIC_DOORBELL_PAGES"] * _PAGE
 
-    def register_host(self, mac: str, ifindex: int) -> int:
-        """Makes a host known by its address, and gives it a slot for counters and queue pairs."""
+    def register_host(self, mac: str, ifindex: int, rate_bps: int = 0, partner_mac: str | None = None) -> int:
+        """Makes a host known by its address, and gives it a slot for counters and queue pairs.
+
+        `rate_bps`: of its link, for the length of PFC's pauses; 0, unlimited: as at 10 Gb/s, what the kernel says of a
+        veth.  `partner_mac`: of the other end of its link; pause frames from there are the host's.
+        """
         if mac in self._hosts.values():
             raise NicError(f"two hosts have the MAC address {mac}")
         slot = len(self._hosts) + 1
         if slot >= self.defines["NIC_MAX_HOSTS"]:
             raise NicError(f"no room for more than {slot - 1} hosts")
         by_mac, by_slot = self._bpf[b"hosts"], self._bpf[b"host_slots"]
-        by_mac[ctypes.c_ulonglong(mac_number(mac))] = by_mac.Leaf(mac_number(mac), slot, ifindex)
-        by_slot[slot] = by_slot.Leaf(mac_number(mac), slot, ifindex)
+        quantum = 512 * 10**12 // (rate_bps or NOMINAL_RATE)
+        by_mac[ctypes.c_ulonglong(mac_number(mac))] = by_mac.Leaf(mac_number(mac), slot, ifindex, quantum)
+        by_slot[slot] = by_slot.Leaf(mac_number(mac), slot, ifindex, quantum)
+        if partner_mac:
+            self._set_partner(slot, partner_mac)
         self._hosts[slot] = mac
         return slot
+
+    def _set_partner(self, slot: int, mac: str) -> None:
+        self._bpf[b"partners"][ctypes.c_ulonglong(mac_number(mac))] = ctypes.c_uint(slot)
 
     def _attach(self, program_fd: int, namespace: int, interface: netns.Interface) -> None:
         try:
@@ -166,7 +209,7 @@ class Nic:
                 f"cannot attach XDP natively to {interface.name} (MTU {interface.mtu}): {error.strerror}"
             ) from error
 
-    def add_host(self, namespace: int, interface_name: str, mac: str) -> int:
+    def add_host(self, namespace: int, interface_name: str, mac: str, rate_bps: int = 0) -> int:
         """Attaches the RNIC to a host's veth, given by name in a namespace (a file descriptor); returns its slot."""
         try:
             interface = netns.interface(namespace, interface_name)
@@ -174,20 +217,25 @@ class Nic:
             raise NicError(str(error)) from error
         if interface.mac.lower() != mac.lower():
             raise NicError(f"{interface_name} has the MAC address {interface.mac}, not {mac}")
-        slot = self.register_host(mac.lower(), interface.index)
-        self._attach(self.program_fd, namespace, interface)
-        self._attached.append(interface)
+        slot = self.register_host(mac.lower(), interface.index, rate_bps)
+        self._attach(self.program_fd(), namespace, interface)
+        self._attached[slot] = interface
         return slot
 
     def cover_peers(self, namespaces: Sequence[int]) -> None:
         """Gives the other ends of all hosts' veths a bare XDP_PASS, without which what the RNIC sends is lost.
 
+        Their MAC addresses are those that pause frames have to come from.
+
         To be called when all hosts are added: the other end may be another host, or belong to a switch that runs XDP.
         """
         candidates = [(namespace, found) for namespace in namespaces for found in netns.interfaces(namespace)]
-        for host in self._attached:
+        for slot, host in self._attached.items():
             for namespace, found in candidates:
-                if netns.are_veth_ends(host, found) and not found.has_xdp:
+                if not netns.are_veth_ends(host, found):
+                    continue
+                self._set_partner(slot, found.mac)
+                if not found.has_xdp:
                     self._attach(self.pass_fd, namespace, found)
 
     def close(self) -> None:

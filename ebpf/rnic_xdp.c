@@ -1,12 +1,19 @@
 /*
  * The XDP shell around the NIC core: maps, look-ups, placement and sending.  What a packet means is decided in core/.
  *
- * One program, loaded once, serves all hosts of a lab on this machine.  The loader gives the sizes (-D): NIC_MAX_HOSTS,
- * NIC_MAX_QPS, NIC_MAX_REGIONS, NIC_MAX_RQS, NIC_MAX_RECVS (powers of two), NIC_CHUNK_SHIFT and NIC_CHUNKS (the arena), NIC_DOORBELL_PAGES.
+ * Loaded once, it serves all hosts of a lab on this machine.  There is one program a transport, each with only its own
+ * transport inside, so that each passes the verifier by itself and only those in use are loaded.  A host's interface has one
+ * of them; it hands a packet for a queue pair of another transport to that one's by a tail call, which parses it again.
+ *
+ * The loader gives the sizes (-D): NIC_MAX_HOSTS, NIC_MAX_QPS, NIC_MAX_REGIONS, NIC_MAX_RQS, NIC_MAX_RECVS (powers of two),
+ * NIC_CHUNK_SHIFT and NIC_CHUNKS (the arena), NIC_DOORBELL_PAGES; NIC_PROGRAMS(X), an X(name) for each transport that is
+ * wanted; NIC_CHECK_ICRC if every packet's ICRC is to be checked.
  *
  * BCC compiles this file: no libbpf and no libc header may be included.
  */
+#include "core/icrc_check.h"
 #include "core/nic.h"
+#include "core/pause.h"
 #include "core/reply.h"
 
 /* The arena: all registered memory, in chunks, since the verifier wants offsets below 2^29.  A packet may span two. */
@@ -26,20 +33,32 @@ BPF_F_TABLE("array", u32, struct nic_rq, rqs, NIC_MAX_RQS, BPF_F_MMAPABLE);
 BPF_F_TABLE("array", u32, struct nic_recv, recvs, NIC_MAX_RECVS, BPF_F_MMAPABLE);
 /* By host slot; slot 0 is for frames that are no host's. */
 BPF_F_TABLE("array", u32, struct nic_counters, counters, NIC_MAX_HOSTS, BPF_F_MMAPABLE);
+/* By host slot: what the queue pairs of a host share. */
+BPF_F_TABLE("array", u32, struct nic_host_state, host_states, NIC_MAX_HOSTS, BPF_F_MMAPABLE);
 /* One element: constants for the ICRC of acknowledge packets, written by the agent. */
 BPF_F_TABLE("array", u32, struct nic_icrc_tables, icrc_tables, 1, BPF_F_MMAPABLE);
 /* Hosts by MAC address, and the same by slot. */
 BPF_HASH(hosts, u64, struct nic_host, NIC_MAX_HOSTS);
 BPF_ARRAY(host_slots, struct nic_host, NIC_MAX_HOSTS);
+/* Host slots by the MAC address of the other end of their link, where pause frames come from. */
+BPF_HASH(partners, u64, u32, NIC_MAX_HOSTS);
+/* The programs by their transport's number. */
+BPF_PROG_ARRAY(programs, NIC_TRANSPORT_COUNT);
 /* Queue pairs with news for the agent. */
 BPF_RINGBUF_OUTPUT(doorbells, NIC_DOORBELL_PAGES);
 
-/* Scratch of place_in_steps(). */
-struct nic_place_cursor {
-	u32 at, from;
+/*
+ * What is known of the packet at hand.  It lies in a map and not on the stack because the verifier does not remember
+ * what it has seen written there: it forgets on which way a value came about, and so follows each of the ways through
+ * parse and transport once, not all their combinations.
+ */
+struct nic_work {
+	struct nic_packet packet;
+	struct nic_verdict verdict;
+	u32 place_at, place_from; /* of place_in_steps() */
 };
 
-BPF_PERCPU_ARRAY(cursors, struct nic_place_cursor, 1);
+BPF_PERCPU_ARRAY(work, struct nic_work, 1);
 
 /*
  * The slot of the host that the frame is for, if it came in by that host's interface.  `guess` is the slot to try
@@ -62,23 +81,23 @@ WIRE_FN u32 host_slot(struct xdp_md *ctx, u64 mac, u32 guess)
 WIRE_FN void place_in_steps(struct xdp_md *ctx, u32 from, struct nic_chunk *chunk, u32 at, u32 length)
 {
 	u32 zero = 0;
-	volatile struct nic_place_cursor *c = cursors.lookup(&zero);
+	volatile struct nic_work *c = work.lookup(&zero);
 
 	if (!c)
 		return;
-	c->at = at;
-	c->from = from;
+	c->place_at = at;
+	c->place_from = from;
 #pragma unroll
 	for (u32 step = NIC_PAYLOAD_MAX; step; step >>= 1) {
-		u32 to = c->at, source = c->from;
+		u32 to = c->place_at, source = c->place_from;
 
 		if (!(length & step))
 			continue;
 		if (to > NIC_CHUNK_BYTES - step)
 			return;
 		bpf_xdp_load_bytes(ctx, source, chunk->bytes + to, step);
-		c->at = to + step;
-		c->from = source + step;
+		c->place_at = to + step;
+		c->place_from = source + step;
 	}
 }
 
@@ -146,82 +165,159 @@ WIRE_FN int reply(struct xdp_md *ctx, const struct nic_qp *qp, const struct nic_
 	return reply_as(ctx, qp, p, v, NIC_REPLY_CNP);
 }
 
-/* The receive that the packet needs, or NULL: nothing is posted. */
-WIRE_FN struct nic_recv *find_recv(const struct nic_qp *qp, const struct nic_packet *p)
+/* The receive queue's part of `refs`. */
+WIRE_FN void find_recv(struct nic_qp *qp, const struct nic_packet *p, struct nic_refs *refs)
 {
 	u32 slot = qp->config.rq & (NIC_MAX_RQS - 1);
-	u32 number = nic_recv_number(qp, p);
 	struct nic_rq *rq = rqs.lookup(&slot);
+	u32 number;
 
-	if (!rq || !nic_recv_posted(rq, number, qp->receiver[NIC_STREAM_REQUEST].completed))
-		return 0;
+	if (!rq)
+		return;
+	refs->posted = rq->posted;
+	number = nic_recv_number(qp, p, rq);
+	if (number == NIC_RECV_NONE)
+		return;
 	slot = (rq->base + (number & rq->mask)) & (NIC_MAX_RECVS - 1);
-	return recvs.lookup(&slot);
+	refs->recv = recvs.lookup(&slot);
 }
 
-/* The one exit: each frame counts exactly one event. */
+WIRE_FN void look_up(struct nic_qp *qp, const struct nic_transport *t, const struct nic_packet *p, struct nic_refs *refs)
+{
+	u32 host = p->host, key, slot;
+
+	if (nic_needs_rq(qp, p))
+		find_recv(qp, p, refs);
+	key = nic_region_key(qp, p, refs->recv);
+	slot = key & (NIC_MAX_REGIONS - 1);
+	refs->region = nic_region_valid(regions.lookup(&slot), key);
+	if (t->host_state)
+		refs->host = host_states.lookup(&host);
+}
+
+/*
+ * The one exit: each frame counts exactly one event.  A veth has one receive queue, so one CPU at a time counts for a
+ * host; only what is no host's can come from several.
+ */
 WIRE_FN int finish(u32 host, const struct nic_packet *p, const struct nic_verdict *v, int action)
 {
 	struct nic_counters *c = counters.lookup(&host);
 
 	if (!c)
 		return action;
-	__sync_fetch_and_add(&c->events[v->event & (NIC_EVENT_SLOTS - 1)], 1);
+	if (host == NIC_HOST_NONE) {
+		__sync_fetch_and_add(&c->events[v->event & (NIC_EVENT_SLOTS - 1)], 1);
+		return action;
+	}
+	c->events[v->event & (NIC_EVENT_SLOTS - 1)]++;
 	if (v->place_length)
-		__sync_fetch_and_add(&c->bytes_placed, v->place_length);
+		c->bytes_placed += v->place_length;
 	if (nic_counts_ce(p, v))
-		__sync_fetch_and_add(&c->ce_marked, 1);
-	if (v->reply && action == XDP_TX)
-		__sync_fetch_and_add(&c->replies_sent, 1);
-	else if (v->reply)
-		__sync_fetch_and_add(&c->replies_lost, 1);
+		c->ce_marked++;
+	if (!v->reply)
+		return action;
+	if (action != XDP_TX) {
+		c->replies_lost++;
+		return action;
+	}
+	c->replies_sent++;
+	if (v->reply == NIC_REPLY_CNP || v->becn)
+		c->cnps_sent++;
 	return action;
 }
 
-WIRE_FN int receive(struct xdp_md *ctx)
+/* A pause frame from the other end of a host's link; gives that host, or none. */
+WIRE_FN u32 take_pause(struct xdp_md *ctx)
 {
-	struct nic_packet p;
-	struct nic_verdict v = {};
+	const wire_u8 *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct nic_counters *c;
+	struct nic_host *host;
+	u64 partner;
+	u32 *slot, index;
+
+	if (!nic_is_pause(frame, end) || frame + NIC_PAUSE_LEN > end)
+		return NIC_HOST_NONE;
+	partner = wire_ethernet_get_src_addr((const void *)frame);
+	slot = partners.lookup(&partner);
+	if (!slot)
+		return NIC_HOST_NONE;
+	index = *slot;
+	c = counters.lookup(&index);
+	host = host_slots.lookup(&index);
+	if (!c || !host)
+		return NIC_HOST_NONE;
+	nic_pause(c, frame, host->pause_quantum_ps, bpf_ktime_get_ns());
+	return index;
+}
+
+WIRE_FN int icrc_is_right(struct xdp_md *ctx, const struct nic_packet *p)
+{
+#ifdef NIC_CHECK_ICRC
+	u32 zero = 0;
+	const struct nic_icrc_tables *tables = icrc_tables.lookup(&zero);
+
+	return tables && nic_icrc_is_right(tables, (void *)(long)ctx->data, (void *)(long)ctx->data_end, p);
+#else
+	return 1;
+#endif
+}
+
+/* `t` is the table of transport `number`; both are constants. */
+WIRE_FN int receive(struct xdp_md *ctx, const struct nic_transport *t, u32 number)
+{
 	struct nic_refs refs = {};
+	struct nic_packet *p;
+	struct nic_verdict *v;
 	struct nic_qp *qp;
 	u64 now = 0;
-	u32 slot, key;
-	int action = XDP_DROP;
-	int event = nic_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end, &p);
+	u32 zero = 0, slot;
+	int event, action = XDP_DROP;
+	struct nic_work *w = work.lookup(&zero);
 
-	slot = p.dest_qpn & (NIC_MAX_QPS - 1);
+	if (!w)
+		return XDP_ABORTED;
+	p = &w->packet;
+	v = &w->verdict;
+	*v = (struct nic_verdict){ 0 };
+	event = nic_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end, p);
+	slot = p->dest_qpn & (NIC_MAX_QPS - 1);
 	qp = qps.lookup(&slot);
-	p.host = host_slot(ctx, p.dst_mac, qp ? qp->config.host : NIC_HOST_NONE);
-	if (p.host == NIC_HOST_NONE || !qp)
-		event = WIRE_NIC_EVENT_PASSED_TO_KERNEL;
-	if (event != NIC_PARSED) {
-		v.event = event;
-		if (event == WIRE_NIC_EVENT_PASSED_TO_KERNEL)
-			action = XDP_PASS;
-		goto out;
+	p->host = host_slot(ctx, p->dst_mac, qp ? qp->config.host : NIC_HOST_NONE);
+	if (p->host == NIC_HOST_NONE || !qp) {
+		p->host = take_pause(ctx);
+		event = p->host ? WIRE_NIC_EVENT_PAUSE_RECEIVED : WIRE_NIC_EVENT_PASSED_TO_KERNEL;
 	}
-	if (nic_needs_recv(&p))
-		refs.recv = find_recv(qp, &p);
-	key = nic_region_key(qp, &p, refs.recv);
-	slot = key & (NIC_MAX_REGIONS - 1);
-	refs.region = nic_region_valid(regions.lookup(&slot), key);
-	if (nic_needs_time(qp, &p))
+	if (event == NIC_PARSED)
+		event = nic_admit(qp, p);
+	if (event == NIC_STEP_OK && qp && qp->config.transport != number) {
+		programs.call(ctx, qp->config.transport);
+		event = WIRE_NIC_EVENT_DROP_QP_STATE; /* that program is not loaded */
+	}
+	if (event == NIC_STEP_OK && !icrc_is_right(ctx, p))
+		event = WIRE_NIC_EVENT_DROP_BAD_ICRC;
+	if (event != NIC_STEP_OK || !qp) {
+		v->event = event;
+		return finish(p->host, p, v, event == WIRE_NIC_EVENT_PASSED_TO_KERNEL ? XDP_PASS : XDP_DROP);
+	}
+	look_up(qp, t, p, &refs);
+	if (nic_needs_time(qp, p))
 		now = bpf_ktime_get_ns();
-	nic_receive(qp, &p, &refs, now, &v);
-	if (v.place_length)
-		place(ctx, &p, &v);
-	if (v.doorbell)
-		ring_doorbell(p.dest_qpn & (NIC_MAX_QPS - 1), p.dest_qpn);
-	if (v.reply)
-		action = reply(ctx, qp, &p, &v);
-out:
-	return finish(p.host, &p, &v, action);
+	nic_receive(t, qp, p, &refs, now, v);
+	if (v->place_length)
+		place(ctx, p, v);
+	if (v->doorbell)
+		ring_doorbell(slot, p->dest_qpn);
+	if (v->reply)
+		action = reply(ctx, qp, p, v);
+	return finish(p->host, p, v, action);
 }
 
-int rnic(struct xdp_md *ctx)
-{
-	return receive(ctx);
-}
+#define RNIC_PROGRAM(name)                                                                                             \
+	int rnic_##name(struct xdp_md *ctx)                                                                            \
+	{                                                                                                              \
+		return receive(ctx, &nic_transport_##name, NIC_TRANSPORT_##name);                                      \
+	}
+NIC_PROGRAMS(RNIC_PROGRAM)
 
 /* For the other end of a host's veth: without an XDP program there, frames sent by XDP_TX are lost. */
 int pass(struct xdp_md *ctx)
@@ -272,8 +368,10 @@ int bench_restore_only(struct xdp_md *ctx)
 	return bench_restore(ctx) ? XDP_PASS : XDP_ABORTED;
 }
 
-int bench_receive(struct xdp_md *ctx)
-{
-	return bench_restore(ctx) ? receive(ctx) : XDP_ABORTED;
-}
+#define BENCH_PROGRAM(name)                                                                                            \
+	int bench_##name(struct xdp_md *ctx)                                                                           \
+	{                                                                                                              \
+		return bench_restore(ctx) ? receive(ctx, &nic_transport_##name, NIC_TRANSPORT_##name) : XDP_ABORTED;   \
+	}
+NIC_PROGRAMS(BENCH_PROGRAM)
 #endif

@@ -36,12 +36,13 @@ WIRE_FN wire_u32 nic_fetch_right(wire_u8 opcode)
 	return opcode == WIRE_BTH_OPCODE_RC_READ_REQUEST ? NIC_ACCESS_REMOTE_READ : NIC_ACCESS_REMOTE_ATOMIC;
 }
 
-/* AETH's NAK code for a fault (IBTA vol. 1, table 59). */
-WIRE_FN wire_u8 nic_nak_code(wire_u8 event)
+/* AETH's NAK code for a fault (IBTA vol. 1, table 59); memory that a SEND cannot write is the responder's own fault. */
+WIRE_FN wire_u8 nic_nak_code(wire_u8 event, wire_u8 opcode)
 {
-	return event == WIRE_NIC_EVENT_NAK_RKEY || event == WIRE_NIC_EVENT_NAK_BOUNDS
-		       ? WIRE_NAK_CODE_REMOTE_ACCESS_ERROR
-		       : WIRE_NAK_CODE_INVALID_REQUEST;
+	if (event != WIRE_NIC_EVENT_NAK_RKEY && event != WIRE_NIC_EVENT_NAK_BOUNDS)
+		return WIRE_NAK_CODE_INVALID_REQUEST;
+	return nic_opcode_in(NIC_OPS_SEND, opcode) ? WIRE_NAK_CODE_REMOTE_OPERATIONAL_ERROR
+						   : WIRE_NAK_CODE_REMOTE_ACCESS_ERROR;
 }
 
 #endif

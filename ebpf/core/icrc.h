@@ -22,6 +22,10 @@ struct nic_icrc_tables {
 	wire_u32 ack[NIC_ACK_BYTES][256];
 	wire_u32 xack[NIC_XACK_BYTES][256];
 	wire_u32 cnp[NIC_CNP_BYTES][256];
+	/* For icrc_check.h: crc[n][b] is byte b with n bytes behind it; the register after the eight bytes of ones. */
+	wire_u32 crc[4][256];
+	wire_u32 after_ones;
+	wire_u32 padding;
 };
 
 /* The change that the low `bytes` bytes of `value`, most significant first, make to a CRC. */

@@ -39,10 +39,15 @@ static inline void nic_icrc_tables_init(struct nic_icrc_tables *tables)
 	static const wire_u8 ack[NIC_ACK_BYTES] = { 20, 21, 37, 38, 39, 40, 41, 42, 43 };
 	static const wire_u8 xack[NIC_XACK_BYTES] = { 20, 21, 28, 37, 38, 39, 40, 41, 42, 43, 44, 45, 48, 49, 50, 51 };
 	static const wire_u8 cnp[NIC_CNP_BYTES] = { 20, 21 };
+	static const wire_u8 word[4] = { 3, 2, 1, 0 };
 
 	nic_icrc_tables_fill(tables->ack, ack, NIC_ACK_BYTES, NIC_ACK_TOTAL_LEN - WIRE_ICRC_BYTES);
 	nic_icrc_tables_fill(tables->xack, xack, NIC_XACK_BYTES, NIC_XACK_TOTAL_LEN - WIRE_ICRC_BYTES);
 	nic_icrc_tables_fill(tables->cnp, cnp, NIC_CNP_BYTES, NIC_CNP_TOTAL_LEN - WIRE_ICRC_BYTES);
+	nic_icrc_tables_fill(tables->crc, word, 4, 4);
+	tables->after_ones = 0xffffffff;
+	for (int i = 0; i < NIC_ICRC_ONES; i++)
+		tables->after_ones = nic_crc_byte(tables->after_ones, 0xff);
 }
 
 /* The ICRC of a reply of this queue pair whose varying bytes are all 0. */

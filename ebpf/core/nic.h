@@ -1,13 +1,13 @@
 /*
  * The NIC core's entrance: a parsed packet and the queue pair it names in, a verdict out.
  *
- * The checks stand in the order of IBTA vol. 1, section 9.6: what the queue pair is, whether it may receive, whether
- * the packet came from its peer to its own host, then the partition key.  A host around the core (the XDP shell, the
- * simulator) does the look-ups, the placement and the sending.
+ * A host around the core (the XDP shell, the simulator) asks nic_admit(), does the look-ups of refs.h, calls nic_receive(),
+ * and then places and sends what the verdict says.
  */
 #ifndef NIC_H
 #define NIC_H
 
+#include "credits.h"
 #include "parse.h"
 #include "transport.h"
 
@@ -45,10 +45,32 @@ WIRE_FN void nic_notify(struct nic_qp *qp, int stream, wire_u64 now, struct nic_
 		out->becn = 1;
 }
 
-WIRE_FN void nic_receive_data(struct nic_qp *qp, int stream, const struct nic_packet *p, const struct nic_refs *refs,
-			      wire_u64 now, struct nic_verdict *out)
+/*
+ * The checks in the order of IBTA vol. 1, section 9.6: what the queue pair is, whether it may receive, whether the packet
+ * came from its peer to its own host, then the partition key.  `qp` is the slot that the packet's queue pair number names,
+ * or NULL.  Gives NIC_STEP_OK or the event that the packet ends with.
+ */
+WIRE_FN int nic_admit(const struct nic_qp *qp, const struct nic_packet *p)
 {
-	nic_transport_data(qp, stream, p, refs, now, out);
+	if (!nic_opcode_in(NIC_OPS_REQUEST | NIC_OPS_RESPONSE | NIC_OPS_ACKNOWLEDGE, p->opcode) &&
+	    p->opcode != WIRE_BTH_OPCODE_CNP)
+		return WIRE_NIC_EVENT_DROP_BAD_OPCODE;
+	if (!qp || !p->dest_qpn || qp->config.qpn != p->dest_qpn)
+		return WIRE_NIC_EVENT_DROP_UNKNOWN_QP;
+	if (!nic_check_state(qp, p))
+		return WIRE_NIC_EVENT_DROP_QP_STATE;
+	if (p->host != qp->config.host || p->src_ip != qp->config.remote_ip || p->dst_ip != qp->config.local_ip)
+		return WIRE_NIC_EVENT_DROP_WRONG_PEER;
+	return p->pkey == qp->config.pkey ? NIC_STEP_OK : WIRE_NIC_EVENT_DROP_BAD_HEADER;
+}
+
+WIRE_FN void nic_receive_data(const struct nic_transport *t, struct nic_qp *qp, int stream, const struct nic_packet *p,
+			      const struct nic_refs *refs, wire_u64 now, struct nic_verdict *out)
+{
+	t->data(qp, stream, p, refs, now, out);
+	if (out->reply && stream == NIC_STREAM_REQUEST &&
+	    (qp->config.flags & (NIC_QP_CREDITS | NIC_QP_SRQ)) == NIC_QP_CREDITS)
+		nic_grant_credits(qp, refs, out);
 	if (nic_needs_time(qp, p))
 		nic_notify(qp, stream, now, out);
 }
@@ -61,39 +83,40 @@ WIRE_FN void nic_receive_notification(struct nic_qp *qp, struct nic_verdict *out
 	out->doorbell = 1;
 }
 
-/* `qp` is the slot that the packet's queue pair number names, or NULL. */
-WIRE_FN void nic_receive(struct nic_qp *qp, const struct nic_packet *p, const struct nic_refs *refs, wire_u64 now,
-			 struct nic_verdict *out)
+WIRE_FN void nic_receive_ack(const struct nic_transport *t, struct nic_qp *qp, int stream, const struct nic_packet *p,
+			     wire_u64 now, struct nic_verdict *out)
 {
-	int request = nic_opcode_in(NIC_OPS_REQUEST, p->opcode);
-	int response = nic_opcode_in(NIC_OPS_RESPONSE, p->opcode);
+	t->ack(qp, stream, p, now, out);
+	if (p->becn && out->event != WIRE_NIC_EVENT_DROP_BAD_HEADER)
+		nic_receive_notification(qp, out);
+}
 
-	*out = (struct nic_verdict){ 0 };
-	if (!request && !response && !nic_opcode_in(NIC_OPS_ACKNOWLEDGE, p->opcode) && p->opcode != WIRE_BTH_OPCODE_CNP)
-		out->event = WIRE_NIC_EVENT_DROP_BAD_OPCODE;
-	else if (!qp || !p->dest_qpn || qp->config.qpn != p->dest_qpn)
-		out->event = WIRE_NIC_EVENT_DROP_UNKNOWN_QP;
-	else if (!nic_check_state(qp, p))
-		out->event = WIRE_NIC_EVENT_DROP_QP_STATE;
-	else if (p->host != qp->config.host || p->src_ip != qp->config.remote_ip || p->dst_ip != qp->config.local_ip)
-		out->event = WIRE_NIC_EVENT_DROP_WRONG_PEER;
-	else if (p->pkey != qp->config.pkey)
-		out->event = WIRE_NIC_EVENT_DROP_BAD_HEADER;
-	else if (p->opcode == WIRE_BTH_OPCODE_CNP) {
+/* Whether an AETH that acknowledges requests came with the packet, and was believed. */
+WIRE_FN int nic_has_credits(const struct nic_packet *p, const struct nic_verdict *v)
+{
+	return v->event == WIRE_NIC_EVENT_ACK_RECEIVED || v->event == WIRE_NIC_EVENT_SACK_RECEIVED ||
+	       (v->event == WIRE_NIC_EVENT_RESPONSE_PLACED && nic_opcode_in(NIC_OPS_AETH, p->opcode) &&
+		!(p->flags & NIC_FLAGS_DATA));
+}
+
+/* A packet that nic_admit() let in, to a queue pair of transport `t`. */
+WIRE_FN void nic_receive(const struct nic_transport *t, struct nic_qp *qp, const struct nic_packet *p,
+			 const struct nic_refs *refs, wire_u64 now, struct nic_verdict *out)
+{
+	if (nic_opcode_in(NIC_OPS_REQUEST, p->opcode)) {
+		nic_receive_data(t, qp, NIC_STREAM_REQUEST, p, refs, now, out);
+	} else if (nic_opcode_in(NIC_OPS_RESPONSE, p->opcode)) {
+		nic_receive_data(t, qp, NIC_STREAM_RESPONSE, p, refs, now, out);
+	} else if (p->opcode == WIRE_BTH_OPCODE_RC_ACKNOWLEDGE) {
+		nic_receive_ack(t, qp, NIC_STREAM_REQUEST, p, now, out);
+	} else if (p->opcode == WIRE_BTH_OPCODE_RC_READ_ACKNOWLEDGE) {
+		nic_receive_ack(t, qp, NIC_STREAM_RESPONSE, p, now, out);
+	} else {
 		out->event = WIRE_NIC_EVENT_CNP_RECEIVED;
 		nic_receive_notification(qp, out);
-	} else if (request) {
-		nic_receive_data(qp, NIC_STREAM_REQUEST, p, refs, now, out);
-	} else if (response) {
-		nic_receive_data(qp, NIC_STREAM_RESPONSE, p, refs, now, out);
-	} else {
-		if (p->opcode == WIRE_BTH_OPCODE_RC_READ_ACKNOWLEDGE)
-			nic_transport_ack(qp, NIC_STREAM_RESPONSE, p, now, out);
-		else
-			nic_transport_ack(qp, NIC_STREAM_REQUEST, p, now, out);
-		if (p->becn && out->event != WIRE_NIC_EVENT_DROP_BAD_HEADER)
-			nic_receive_notification(qp, out);
 	}
+	if (qp->config.flags & NIC_QP_CREDITS && nic_has_credits(p, out) && p->opcode != WIRE_BTH_OPCODE_RC_READ_ACKNOWLEDGE)
+		nic_take_credits(qp, p);
 }
 
 /* Whether the packet is a request that a switch on the way has marked (RFC 3168); for the counter of such. */

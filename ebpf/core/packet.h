@@ -46,6 +46,7 @@ struct nic_packet {
 	wire_u16 pkey;
 	wire_u16 payload_at;      /* offset in the frame */
 	wire_u16 payload_length;  /* without pad bytes */
+	wire_u16 icrc_at;         /* offset in the frame */
 	wire_u8 opcode;
 	wire_u8 ack_req;
 	wire_u8 becn;
@@ -53,6 +54,10 @@ struct nic_packet {
 	wire_u8 syndrome;         /* AETH */
 	wire_u8 flags;            /* NIC_RETRANSMISSION ... */
 };
+
+/* Parts of an AETH syndrome: enum wire_aeth_kind, and a code. */
+#define NIC_SYNDROME_KIND  0x60
+#define NIC_SYNDROME_VALUE 0x1f
 
 /* What a reply is; each has its own layout and checksum tables (reply.h). */
 enum nic_reply {

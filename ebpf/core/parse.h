@@ -3,9 +3,7 @@
  *
  * Each step checks its bounds, advances the cursor and returns NIC_PARSED, or the event (enum wire_nic_event) that the
  * frame ends with.  Nothing behind `end` is read, whatever the length fields say.
- *
- * The ICRC is not checked: links here lose frames but do not damage them, and a CRC over the payload would cost more
- * than everything else that the NIC does with a packet.
+ * The ICRC is another matter: see icrc_check.h.
  */
 #ifndef NIC_PARSE_H
 #define NIC_PARSE_H
@@ -214,6 +212,7 @@ WIRE_FN int nic_parse_transport(struct nic_cursor *c, struct nic_packet *p, wire
 		return WIRE_NIC_EVENT_DROP_BAD_HEADER;
 	p->payload_length = (wire_u16)(left - used - pad);
 	p->payload_at = (wire_u16)(NIC_BTH_AT + used - WIRE_ICRC_BYTES);
+	p->icrc_at = (wire_u16)(NIC_BTH_AT + left - WIRE_ICRC_BYTES);
 	return NIC_PARSED;
 }
 

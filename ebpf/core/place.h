@@ -152,12 +152,13 @@ WIRE_FN int nic_x_response(struct nic_qp *qp, const struct nic_packet *p, const 
 			   struct nic_verdict *out)
 {
 	struct nic_outgoing *o = &qp->outgoing[nic_outgoing_slot(qp, p)];
+	int atomic = p->opcode == WIRE_BTH_OPCODE_RC_ATOMIC_ACKNOWLEDGE;
 	wire_u64 offset = (wire_u64)p->ipsn * qp->config.path_mtu;
 	int event;
 
-	if (!o->valid)
+	if (o->kind != (atomic ? NIC_OUTGOING_ATOMIC : NIC_OUTGOING_READ))
 		return WIRE_NIC_EVENT_NAK_OPCODE_SEQ;
-	if (p->opcode == WIRE_BTH_OPCODE_RC_ATOMIC_ACKNOWLEDGE) {
+	if (atomic) {
 		o->original = p->swap_add;
 		return NIC_STEP_OK;
 	}
@@ -238,7 +239,7 @@ WIRE_FN void nic_x_refuse(struct nic_qp *qp, int stream, const struct nic_packet
 	out->doorbell = 1;
 	qp->config.state = WIRE_QP_STATE_ERROR;
 	if (stream == NIC_STREAM_REQUEST)
-		nic_x_reply(qp, stream, p, (wire_u8)(WIRE_AETH_KIND_NAK | nic_nak_code((wire_u8)event)), p->psn, 0, out);
+		nic_x_reply(qp, stream, p, (wire_u8)(WIRE_AETH_KIND_NAK | nic_nak_code((wire_u8)event, p->opcode)), p->psn, 0, out);
 }
 
 /*

@@ -85,7 +85,7 @@ struct nic_receiver {
 	wire_u32 epsn;            /* expected PSN (MP-RDMA: rcv_nxt, Eunomia: Head) */
 	wire_u32 msn;             /* messages completed in order, modulo 2^24 */
 	wire_u16 unacknowledged;  /* packets since the last acknowledgement */
-	wire_u8 nak_outstanding;  /* this gap has had its NAK (IBTA vol. 1, section 9.7.5.2.8) */
+	wire_u8 nak_outstanding;  /* syndrome of the NAK that this gap has had (IBTA vol. 1, section 9.7.5.2.8); 0: none */
 	wire_u8 in_send;          /* the current message is a SEND */
 	wire_u32 gaps;            /* NAKs sent for PSN sequence errors */
 	wire_u32 completed;       /* receives completed in order: their struct nic_recv may be reaped up to here; 24 bits */
@@ -94,7 +94,7 @@ struct nic_receiver {
 	wire_u32 cnps;
 	wire_u32 out_of_order;    /* packets placed ahead of their turn */
 	wire_u32 allotted;        /* shared receive queue: receives below this number have their place in nic_qp.allotted */
-	wire_u32 reserved;
+	wire_u32 length;          /* bytes of the current WRITE; go-back-N */
 	union nic_receiver_state transport;
 };
 
@@ -111,7 +111,8 @@ struct nic_sender {
 	wire_u32 credit_limit; /* with NIC_QP_CREDITS: SENDs up to this message number may go; 24 bits */
 	wire_u32 cnps;        /* congestion notifications taken; a change tells the agent to slow down */
 	wire_u32 marks;       /* acknowledgements with ECE */
-	wire_u32 padding[5];
+	wire_u32 error_psn;   /* the PSN that NAK names */
+	wire_u32 padding[4];
 	union nic_sender_state transport;
 };
 
@@ -150,14 +151,16 @@ struct nic_incoming {
 	wire_u8 reserved;
 };
 
-/* A READ or atomic that this side waits for.  Written by the agent; `done` and `original` by the NIC. */
+enum nic_outgoing_kind { NIC_OUTGOING_NONE = 0, NIC_OUTGOING_READ = 1, NIC_OUTGOING_ATOMIC = 2 };
+
+/* A READ or atomic that this side waits for.  Written by the agent; `original` by the NIC. */
 struct nic_outgoing {
 	wire_u64 va;       /* where the response goes, in region lkey */
 	wire_u64 original; /* atomics: what was there */
 	wire_u32 lkey;
-	wire_u32 length;
-	wire_u32 psn;      /* go-back-N: PSN of the first response */
-	wire_u32 valid;
+	wire_u32 length;   /* of an atomic: 8 */
+	wire_u32 psn;      /* go-back-N: PSN of the request and of its first response */
+	wire_u32 kind;     /* enum nic_outgoing_kind */
 };
 
 struct nic_qp {
@@ -211,8 +214,8 @@ struct nic_rq {
 	wire_u32 mask;
 	wire_u32 posted;   /* number after the newest receive */
 	wire_u32 in_use;   /* 0: there is no such queue */
-	wire_u32 taken;    /* shared queues, written by the NIC: number after the last one taken */
-	wire_u32 padding[3];
+	wire_u64 taken;    /* shared queues, by the NIC: number after the last one taken; wide, as eBPF's compare-and-swap is */
+	wire_u32 padding[2];
 };
 
 _Static_assert(sizeof(struct nic_rq) == 32, "a power of two");
@@ -222,10 +225,13 @@ _Static_assert(sizeof(struct nic_rq) == 32, "a power of two");
 #define NIC_RECV_INVALIDATE 0x2
 #define NIC_RECV_WRITE      0x4 /* completed by a WRITE with immediate */
 #define NIC_RECV_ERROR      0x8 /* the message did not fit */
+#define NIC_RECV_PROTECTION 0x10 /* its memory is not the queue pair's to write */
 
 /*
- * One posted receive.  va, length, lkey: written by the agent.  The others, by the NIC when the message's last packet
- * comes, maybe before its turn: IRN's premature CQE.  They count once the receiver's `completed` has passed the receive.
+ * One posted receive.  va, length, lkey: written by the agent, which also clears the flags.  The others, by the NIC when
+ * the message's last packet comes, maybe before its turn: IRN's premature CQE.  They count once the receiver's `completed`
+ * has passed the receive.  NIC_RECV_ERROR and NIC_RECV_PROTECTION count in the receive at `completed` of a queue pair in
+ * ERROR: it ends with that error, those behind it are flushed.
  */
 struct nic_recv {
 	wire_u64 va;
@@ -264,6 +270,7 @@ struct nic_host {
 	wire_u64 mac;
 	wire_u32 slot;
 	wire_u32 ifindex;  /* in the host's own network namespace */
+	wire_u64 pause_quantum_ps; /* PFC: 512 bit times at the link's rate (IEEE 802.1Qbb; 802.3 annex 31B.2), in ps */
 };
 
 /* One line on the ring from NIC to agent: this queue pair has news. */

@@ -7,8 +7,10 @@
 #ifndef NIC_STATE_H
 #define NIC_STATE_H
 
-#include "wire.h"
+#include "gbn_state.h"
+#include "irn_state.h"
 #include "mprdma_state.h"
+#include "wire.h"
 
 /* Slots of a static bitmap, at most: windows are not larger. */
 #define NIC_BITMAP_SLOTS 256
@@ -28,6 +30,7 @@ struct nic_bitmap1 {
 
 /* Written by the NIC. */
 union nic_receiver_state {
+	struct nic_gbn_receiver gbn;
 	struct nic_bitmap2 bitmap;
 	wire_u64 room[16];
 };
@@ -41,8 +44,15 @@ union nic_sender_state {
 
 /* Written by the agent. */
 union nic_emitter_state {
+	struct nic_gbn_emitter gbn;
+	struct nic_irn_emitter irn;
 	struct nic_mprdma_emitter mprdma;
 	wire_u64 room[11];
+};
+
+/* What all queue pairs of a host share, beside its counters.  Written by the NIC, all zero at the start. */
+struct nic_host_state {
+	wire_u64 room[512];
 };
 
 _Static_assert(sizeof(union nic_receiver_state) == 128, "the room that struct nic_receiver has");

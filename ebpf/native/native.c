@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "icrc_check.h"
 #include "icrc_init.h"
 #include "nic.h"
+#include "pause.h"
 
 static const struct nic_icrc_tables *tables(void)
 {
@@ -28,17 +30,40 @@ static int finish(struct nic_native *nic, const struct nic_packet *p, const stru
 		c->replies_sent++;
 	else if (v->reply)
 		c->replies_lost++;
+	if ((v->reply == NIC_REPLY_CNP || v->becn) && action == NIC_ACTION_TX)
+		c->cnps_sent++;
 	return action;
 }
 
-static struct nic_recv *find_recv(const struct nic_native *nic, const struct nic_qp *qp, const struct nic_packet *p)
+static void look_up(struct nic_native *nic, struct nic_qp *qp, const struct nic_transport *t, const struct nic_packet *p,
+		    struct nic_refs *refs)
 {
-	const struct nic_rq *rq = &nic->rqs[qp->config.rq & (nic->max_rqs - 1)];
-	wire_u32 number = nic_recv_number(qp, p);
+	wire_u32 key;
 
-	if (!nic_needs_recv(p) || !nic_recv_posted(rq, number, qp->receiver[NIC_STREAM_REQUEST].completed))
-		return NULL;
-	return &nic->recvs[(rq->base + (number & rq->mask)) & (nic->max_recvs - 1)];
+	if (nic_needs_rq(qp, p)) {
+		struct nic_rq *rq = &nic->rqs[qp->config.rq & (nic->max_rqs - 1)];
+		wire_u32 number = nic_recv_number(qp, p, rq);
+
+		refs->posted = rq->posted;
+		if (number != NIC_RECV_NONE)
+			refs->recv = &nic->recvs[(rq->base + (number & rq->mask)) & (nic->max_recvs - 1)];
+	}
+	key = nic_region_key(qp, p, refs->recv);
+	refs->region = nic_region_valid(&nic->regions[key & (nic->max_regions - 1)], key);
+	if (t->host_state)
+		refs->host = &nic->host_states[p->host];
+}
+
+/* What the packet ends with if it goes no further; NIC_STEP_OK: `t` is its transport. */
+static int admit(const struct nic_native *nic, const struct nic_qp *qp, const struct nic_packet *p,
+		 const wire_u8 *frame, const wire_u8 *end, const struct nic_transport **t)
+{
+	int event = nic_admit(qp, p);
+
+	if (event == NIC_STEP_OK && nic->check_icrc && !nic_icrc_is_right(tables(), frame, end, p))
+		event = WIRE_NIC_EVENT_DROP_BAD_ICRC;
+	*t = nic_transport(qp->config.transport);
+	return event == NIC_STEP_OK && !*t ? WIRE_NIC_EVENT_DROP_QP_STATE : event;
 }
 
 int nic_native_receive(struct nic_native *nic, wire_u64 mac, wire_u32 host, wire_u8 *frame, wire_u32 *length,
@@ -47,23 +72,29 @@ int nic_native_receive(struct nic_native *nic, wire_u64 mac, wire_u32 host, wire
 	struct nic_packet p;
 	struct nic_verdict v = { 0 };
 	struct nic_refs refs = { 0 };
+	const struct nic_transport *t;
 	struct nic_qp *qp;
-	wire_u32 key, wanted;
+	wire_u32 wanted;
 	int action = NIC_ACTION_DROP;
 	int event = nic_parse(frame, frame + *length, &p);
 
 	p.host = p.dst_mac == mac ? host : NIC_HOST_NONE;
-	if (p.host == NIC_HOST_NONE)
+	if (nic_is_pause(frame, frame + *length) && wire_ethernet_get_src_addr((const void *)frame) == nic->partner) {
+		p.host = host;
+		event = WIRE_NIC_EVENT_PAUSE_RECEIVED;
+		nic_pause(&nic->counters[host], frame, nic->pause_quantum_ps, now);
+	} else if (p.host == NIC_HOST_NONE) {
 		event = WIRE_NIC_EVENT_PASSED_TO_KERNEL;
-	if (event != NIC_PARSED) {
+	}
+	qp = &nic->qps[p.dest_qpn & (nic->max_qps - 1)];
+	if (event == NIC_PARSED)
+		event = admit(nic, qp, &p, frame, frame + *length, &t);
+	if (event != NIC_STEP_OK) {
 		v.event = (wire_u8)event;
 		return finish(nic, &p, &v, event == WIRE_NIC_EVENT_PASSED_TO_KERNEL ? NIC_ACTION_PASS : action);
 	}
-	qp = &nic->qps[p.dest_qpn & (nic->max_qps - 1)];
-	refs.recv = find_recv(nic, qp, &p);
-	key = nic_region_key(qp, &p, refs.recv);
-	refs.region = nic_region_valid(&nic->regions[key & (nic->max_regions - 1)], key);
-	nic_receive(qp, &p, &refs, now, &v);
+	look_up(nic, qp, t, &p, &refs);
+	nic_receive(t, qp, &p, &refs, now, &v);
 	if (v.place_length)
 		memcpy(nic->arena + v.place_at, frame + p.payload_at, v.place_length);
 	nic->doorbells += v.doorbell;
@@ -86,6 +117,11 @@ wire_u32 nic_native_psn_add(wire_u32 psn, wire_u32 count)
 	return nic_psn_add(psn, count);
 }
 
+wire_u32 nic_native_credit_code(wire_u32 value)
+{
+	return nic_credit_code(value);
+}
+
 void nic_native_icrc_bases(struct nic_qp_config *qp)
 {
 	nic_icrc_bases(qp);
@@ -96,4 +132,21 @@ wire_u32 nic_native_icrc_tables(wire_u32 *words)
 	if (words)
 		memcpy(words, tables(), sizeof(struct nic_icrc_tables));
 	return sizeof(struct nic_icrc_tables);
+}
+
+int nic_native_next(struct nic_qp *qp, int stream, wire_u64 now, struct nic_native_send *out)
+{
+	struct nic_send send = { 0 };
+	int any = nic_transport(qp->config.transport)->next(qp, stream, now, &send);
+
+	*out = (struct nic_native_send){
+		.psn = send.psn, .ack_req = send.ack_req, .retransmission = (send.flags & NIC_RETRANSMISSION) != 0,
+		.acknowledge = send.acknowledge, .syndrome = send.syndrome,
+	};
+	return any;
+}
+
+int nic_native_timer(struct nic_qp *qp, int stream, wire_u64 now)
+{
+	return nic_transport(qp->config.transport)->timer(qp, stream, now);
 }

@@ -17,10 +17,14 @@ struct nic_native {
 	struct nic_rq *rqs;
 	struct nic_recv *recvs;
 	struct nic_counters *counters;
+	struct nic_host_state *host_states;
 	wire_u8 *arena;
 	wire_u64 arena_bytes;
+	wire_u64 partner;              /* MAC address of the other end of the host's link: pause frames come from there */
+	wire_u64 pause_quantum_ps;
 	wire_u32 max_qps, max_regions, max_rqs, max_recvs; /* powers of two */
 	wire_u32 doorbells;            /* rung so far */
+	wire_u32 check_icrc;
 };
 
 /* `length` is the frame's, before and after; a reply may need up to `room` bytes.  `now` in ns. */
@@ -30,8 +34,17 @@ int nic_native_receive(struct nic_native *nic, wire_u64 mac, wire_u32 host, wire
 /* Single functions of the core. */
 int nic_native_psn_distance(wire_u32 psn, wire_u32 base);
 wire_u32 nic_native_psn_add(wire_u32 psn, wire_u32 count);
+wire_u32 nic_native_credit_code(wire_u32 value);
 void nic_native_icrc_bases(struct nic_qp_config *qp);
 /* As many words as struct nic_icrc_tables has; returns its bytes. */
 wire_u32 nic_native_icrc_tables(wire_u32 *words);
+
+/* The agent's half of a queue pair's transport: see transport.h. */
+struct nic_native_send {
+	wire_u32 psn, ack_req, retransmission, acknowledge, syndrome;
+};
+
+int nic_native_next(struct nic_qp *qp, int stream, wire_u64 now, struct nic_native_send *out);
+int nic_native_timer(struct nic_qp *qp, int stream, wire_u64 now);
 
 #endif

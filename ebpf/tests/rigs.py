@@ -7,13 +7,15 @@ from typing import Any, Protocol
 
 from ebpf import build
 from ebpf.bpf_syscall import Runner
-from ebpf.loader import ROOT, Nic, NicSizes, mac_number
+from ebpf.loader import ROOT, Nic, NicSizes, mac_number, transport_names
 from ebpf.tests import packets
 from wire.codes import NicEvent, QpState
 
 LOOPBACK = 1  # BPF_PROG_RUN pretends that frames came in by lo
 OTHER_MAC = "02:00:00:00:00:08"  # of a host with another interface
 HOST_MAC, HOST_IP = packets.ENDS.dst_mac, packets.ENDS.dst_ip
+PARTNER_MAC = "02:00:00:00:00:77"  # of the other end of the host's link
+RATE_BPS = 10**9
 SIZES = NicSizes(
     memory_bytes=1 << 17,
     hosts=3,
@@ -30,6 +32,8 @@ ffi, lib = build.NATIVE.load(ROOT)
 SLOTS = 16  # of queue pairs, regions, receive queues and receives
 QP_BYTES, REGION_BYTES, COUNTER_BYTES = (ffi.sizeof(f"struct nic_{name}") for name in ("qp", "region", "counters"))
 RQ_BYTES, RECV_BYTES = ffi.sizeof("struct nic_rq"), ffi.sizeof("struct nic_recv")
+STATE_BYTES = ffi.sizeof("struct nic_host_state")
+TRANSPORTS = transport_names()
 
 
 def ip_number(text: str) -> int:
@@ -42,6 +46,7 @@ class Rig(Protocol):
     rqs: Any
     recvs: Any
     counters: Any
+    host_states: Any
     arena: memoryview
     host: int
 
@@ -54,7 +59,7 @@ class NativeRig:
 
     host = 1
 
-    def __init__(self, grow: bool = False) -> None:
+    def __init__(self, grow: bool = False, check_icrc: bool = False) -> None:
         self._room = 74 if grow else 0
         self.now = 0
         self._nic = ffi.new("struct nic_native *")
@@ -63,6 +68,10 @@ class NativeRig:
         self.rqs = self._nic.rqs = self._rqs = ffi.new("struct nic_rq[16]")
         self.recvs = self._nic.recvs = self._recvs = ffi.new("struct nic_recv[16]")
         self.counters = self._nic.counters = self._counters = ffi.new("struct nic_counters[4]")
+        self.host_states = self._nic.host_states = self._states = ffi.new("struct nic_host_state[4]")
+        self._nic.partner = mac_number(PARTNER_MAC)
+        self._nic.pause_quantum_ps = 512 * 10**12 // RATE_BPS
+        self._nic.check_icrc = check_icrc
         self._arena = ffi.new("wire_u8[]", SIZES.memory_bytes)
         self._nic.arena = self._arena
         self.arena = memoryview(ffi.buffer(self._arena))
@@ -83,9 +92,9 @@ class NativeRig:
 
 
 class XdpRig:
-    def __init__(self) -> None:
-        self.nic = Nic(SIZES)
-        self.host = self.nic.register_host(HOST_MAC, LOOPBACK)
+    def __init__(self, transports: tuple[str, ...] = TRANSPORTS, check_icrc: bool = False) -> None:
+        self.nic = Nic(SIZES, transports, check_icrc)
+        self.host = self.nic.register_host(HOST_MAC, LOOPBACK, RATE_BPS, PARTNER_MAC)
         self.nic.register_host(OTHER_MAC, LOOPBACK + 76)
         self._maps: list[mmap.mmap] = []
         self.qps = ffi.cast("struct nic_qp *", self._map("qps", SLOTS * QP_BYTES))
@@ -93,11 +102,12 @@ class XdpRig:
         self.rqs = ffi.cast("struct nic_rq *", self._map("rqs", SLOTS * RQ_BYTES))
         self.recvs = ffi.cast("struct nic_recv *", self._map("recvs", SLOTS * RECV_BYTES))
         self.counters = ffi.cast("struct nic_counters *", self._map("counters", 4 * COUNTER_BYTES))
+        self.host_states = ffi.cast("struct nic_host_state *", self._map("host_states", 4 * STATE_BYTES))
         words = ffi.cast("wire_u32 *", self._map("icrc_tables", lib.nic_native_icrc_tables(ffi.NULL)))
         lib.nic_native_icrc_tables(words)
         self._map("arena", self.nic.arena_bytes)
         self.arena = memoryview(self._maps[-1])
-        self._runner = Runner(self.nic.program_fd)
+        self._runner = Runner(self.nic.program_fd())
 
     def _map(self, name: str, length: int) -> Any:
         self._maps.append(mmap.mmap(self.nic.map_fd(name), -(-length // mmap.PAGESIZE) * mmap.PAGESIZE))
@@ -137,6 +147,7 @@ class Bench:
             (rig.rqs, SLOTS * RQ_BYTES),
             (rig.recvs, SLOTS * RECV_BYTES),
             (rig.counters, 4 * COUNTER_BYTES),
+            (rig.host_states, 4 * STATE_BYTES),
         ):
             ffi.memmove(array, bytes(length), length)
         rig.arena[:] = bytes([self.CANARY]) * len(rig.arena)

@@ -145,10 +145,8 @@ FATAL: dict[str, Fault] = {
     ),
     "middle without first": ("NAK_OPCODE_SEQ", p.frame(p.WRITE_MIDDLE, 100, QPN, bytes(MTU)), p.NAK_INVALID),
     "last without first": ("NAK_OPCODE_SEQ", p.frame(p.WRITE_LAST, 100, QPN, b"abcd"), p.NAK_INVALID),
-    "send": ("DROP_BAD_OPCODE", p.frame(p.SEND_ONLY, 100, QPN, b"abcd"), p.NAK_INVALID),
-    "read": ("DROP_BAD_OPCODE", p.frame(p.READ_REQUEST, 100, QPN, b"", p.reth(VA, RKEY, 4)), p.NAK_INVALID),
-    "atomic": ("DROP_BAD_OPCODE", p.frame(p.FETCH_ADD, 100, QPN, bytes(28)), p.NAK_INVALID),
-    "immediate": ("DROP_BAD_OPCODE", p.frame(p.WRITE_LAST_IMM, 100, QPN, bytes(8)), p.NAK_INVALID),
+    "immediate without first": ("NAK_OPCODE_SEQ", p.frame(p.WRITE_LAST_IMM, 100, QPN, bytes(8)), p.NAK_INVALID),
+    "read without the right": ("NAK_RKEY", p.frame(p.READ_REQUEST, 100, QPN, b"", p.reth(VA, RKEY, 4)), p.NAK_ACCESS),
 }
 
 
@@ -213,7 +211,7 @@ def test_a_region_that_is_not_the_queue_pairs(bench: Bench, change: Callable[[Be
 
 def test_a_nak_that_does_not_fit_the_frame_is_counted_as_lost(native: Bench) -> None:
     """Under BPF_PROG_RUN frames can grow; on a wire they cannot, and natively neither."""
-    assert native.receive(p.frame(p.SEND_ONLY, 100, QPN))[0] == DROP
+    assert native.receive(p.frame(p.WRITE_LAST, 100, QPN))[0] == DROP
     assert native.rig.counters[native.rig.host].replies_lost == 1
     assert native.qp.config.state == QpState.ERROR
 
@@ -253,7 +251,7 @@ DROPS: dict[str, tuple[str, bytes]] = {
     "wrong destination": ("DROP_WRONG_PEER", write_only(ends=p.with_ends(dst_ip="10.0.0.9"))),
     "reserved opcode": ("DROP_BAD_OPCODE", p.frame(0x1B, 100, QPN, bytes(8))),
     "unreliable datagram": ("DROP_BAD_OPCODE", p.frame(0x64, 100, QPN, bytes(8))),
-    "response to a read": ("DROP_BAD_OPCODE", p.frame(p.READ_RESPONSE_ONLY, 100, QPN, bytes(8))),
+    "response to no read": ("RESPONSE_DUPLICATE", p.frame(p.READ_RESPONSE_ONLY, 100, QPN, bytes(8))),
     "reserved syndrome": ("ACK_STALE", p.frame(p.ACKNOWLEDGE, 100, QPN, extension=p.aeth(0x40))),
 }
 
