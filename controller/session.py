@@ -8,8 +8,9 @@ has left.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import finsy as fy
@@ -189,20 +190,31 @@ class Session:
 
     # --- requests; SwitchUnreachableError while there is no connection ---
 
-    def _connection(self) -> fy.P4Client:
+    @contextlib.contextmanager
+    def _asking(self, what: str) -> Iterator[fy.P4Client]:
+        """The client, whose errors are translated."""
+        lost = f"{self.name} ({self.target.address}): there is no connection"
         if self._client is None:
-            raise SwitchUnreachableError(f"{self.name} ({self.target.address}): there is no connection")
-        return self._client
+            raise SwitchUnreachableError(lost)
+        try:
+            with translated(self.target, what, self.schema):
+                yield self._client
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # The connection was closed while we waited: so grpc ends requests that are under way.
+            raise SwitchUnreachableError(lost) from None
 
     async def program_cookie(self) -> int | None:
         """That of the program which the switch runs; None if it runs none."""
         request = _GetConfig(device_id=self.target.device_id, response_type=_GetConfig.COOKIE_ONLY)
-        try:
-            config = (await self._connection().request(request)).config
-        except fy.P4ClientError as error:
-            if error.code is fy.GRPCStatusCode.FAILED_PRECONDITION:
-                return None
-            with translated(self.target, "to tell its program"):
+        with self._asking("to tell its program") as client:
+            try:
+                config = (await client.request(request)).config
+            except fy.P4ClientError as error:
+                if error.code is fy.GRPCStatusCode.FAILED_PRECONDITION:
+                    return None
                 raise
         return config.cookie.cookie if config.HasField("cookie") else 0
 
@@ -214,11 +226,12 @@ class Session:
             action=_SetConfig.VERIFY_AND_COMMIT,
             config=self.schema.get_pipeline_config(),
         )
-        with translated(self.target, "the program"):
-            await self._connection().request(request)
+        with self._asking("the program") as client:
+            await client.request(request)
 
     async def read(self, wanted: Sequence[Any]) -> list[p4r.Entity]:
-        return await Reader(self.target, self._connection(), self.schema).read(wanted)
+        with self._asking("read") as client:
+            return await Reader(self.target, client, self.schema).read(wanted)
 
     async def write(self, updates: Sequence[p4r.Update]) -> None:
         """In batches; RefusedError names the updates that were refused."""
@@ -226,10 +239,10 @@ class Session:
             request = p4r.WriteRequest(
                 device_id=self.target.device_id, election_id=U128.encode(self._election_id), updates=batch
             )
-            with translated(self.target, "a write", self.schema):
-                await self._connection().request(request)
+            with self._asking("a write") as client:
+                await client.request(request)
 
     async def send_packet(self, payload: bytes, metadata: Mapping[str, int]) -> None:
         """metadata: of the program's packet_out header, all of it."""
-        with translated(self.target, "a packet"):
-            await self._connection().send(fy.P4PacketOut(payload, **metadata).encode_update(self.schema))
+        with self._asking("a packet") as client:
+            await client.send(fy.P4PacketOut(payload, **metadata).encode_update(self.schema))

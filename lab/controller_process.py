@@ -14,8 +14,8 @@ from controller.targets import Target
 from lab.errors import PlaitError
 from mininet_topos.system import Child, fault, lab_environment, last_lines, start_child
 
-LOG = RUN_DIR / "controller.log"
-_CONFIG, _OUTPUT, _PID = RUN_DIR / "controller.json", RUN_DIR / "controller.out", RUN_DIR / "controller.pid"
+LOG, OUTPUT = RUN_DIR / "controller.log", RUN_DIR / "controller.out"
+_CONFIG, _PID = RUN_DIR / "controller.json", RUN_DIR / "controller.pid"
 
 _START_TIMEOUT_S = 60.0
 _POLL_S = 0.01
@@ -31,7 +31,7 @@ def start(lab: str, wait_for_all: bool = False) -> Child:
     if (pid := running_pid()) is not None:
         raise PlaitError(f"the controller runs already (pid {pid}).")
     command = [sys.executable, "-m", "controller.daemon", "--config", str(_CONFIG)]
-    child = start_child([*command, *(["--wait-for-all"] if wait_for_all else [])], _OUTPUT, lab_environment(lab))
+    child = start_child([*command, *(["--wait-for-all"] if wait_for_all else [])], OUTPUT, lab_environment(lab))
     _PID.write_text(str(child.pid))
     return child
 
@@ -40,13 +40,13 @@ def await_ready(child: Child) -> InstallReport:
     """What it did, once switches hold what they should; PlaitError with the end of its output if they do not."""
     deadline = time.monotonic() + _START_TIMEOUT_S
     while True:
-        for line in _OUTPUT.read_text(errors="replace").splitlines(keepends=True):
+        for line in OUTPUT.read_text(errors="replace").splitlines(keepends=True):
             if line.endswith("\n") and (report := read_ready_line(line)) is not None:
                 return report
-        if reason := fault("the controller", child, _OUTPUT, " while starting"):
+        if reason := fault("the controller", child, OUTPUT, " while starting"):
             raise PlaitError(reason)
         if time.monotonic() > deadline:
-            raise PlaitError(f"the controller was not ready in time:\n{last_lines(LOG) or last_lines(_OUTPUT)}")
+            raise PlaitError(f"the controller was not ready in time:\n{last_lines(LOG) or last_lines(OUTPUT)}")
         time.sleep(_POLL_S)
 
 
