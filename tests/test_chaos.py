@@ -1,7 +1,7 @@
 """Links, switches and the controller fail at random under RDMA traffic: every byte arrives, and the tables heal.
 
-Ten seconds of it for all programs together; PLAIT_CHAOS_SECONDS=120 makes it a minute for each, PLAIT_CHAOS_SEED another
-course of events.
+Ten seconds of it for all programs together; PLAIT_CHAOS_SECONDS=120 makes it a minute for each, and PLAIT_CHAOS_SEED
+another course of events.
 """
 
 import asyncio
