@@ -108,6 +108,7 @@ async def _run(config: Config, wait_for_all: bool) -> None:
     if work in done:
         work.result()
     log.add("stop", f"controller {os.getpid()} ends; switches go on by themselves")
+    log.close()
 
 
 async def _tell_ready(keeper: Keeper, log: DecisionLog) -> None:

@@ -37,6 +37,9 @@ class DecisionLog:
         line = {"time": time.time(), "kind": kind, "text": text, **details}
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
+    def close(self) -> None:
+        self._file.close()
+
 
 def read_decisions(path: Path, offset: int = 0) -> tuple[list[Decision], int]:
     """The decisions from a place in the file on, and the place behind them; a line that is not whole yet is left."""

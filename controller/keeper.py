@@ -311,8 +311,8 @@ class Keeper:
         ]
         if differ:
             tables = ", ".join(sorted({str(self._schema.tables[entry.table_id].alias) for entry in differ}))
-            count = f"{len(differ)} entr{'y' if len(differ) == 1 else 'ies'}"
-            self._log.add("switch", f"{switch.name}: {count} of {tables} were changed by somebody; left as they are")
+            text = f"{switch.name}: somebody changed entries of {tables} ({len(differ)}); they are left so"
+            self._log.add("switch", text)
 
     # --- all switches ---
 

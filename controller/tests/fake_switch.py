@@ -146,11 +146,11 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
 
 @asynccontextmanager
-async def serving(switch: FakeSwitch) -> AsyncIterator[str]:
+async def serving(switch: FakeSwitch, address: str = "127.0.0.1:0") -> AsyncIterator[str]:
     """Runs the switch and gives its address."""
     server = grpc.aio.server()
     p4r_grpc.add_P4RuntimeServicer_to_server(switch, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(address)
     await server.start()
     try:
         yield f"127.0.0.1:{port}"
