@@ -192,8 +192,11 @@ class P4RuntimeServer(p4r_grpc.P4RuntimeServicer):
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            stream.close()
+            try:
+                await asyncio.gather(*tasks, return_exceptions=True)
+            finally:
+                # Also where gRPC cancels us in the middle of that: a stream that stays would keep its election id.
+                stream.close()
 
 
 class _Stream:
