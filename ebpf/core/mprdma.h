@@ -78,6 +78,7 @@ static const struct nic_transport nic_transport_mprdma = {
 	.ack = nic_mprdma_ack,
 	.next = nic_mprdma_next,
 	.timer = nic_mprdma_timer,
+	.synchronises = 1,
 };
 
 #endif

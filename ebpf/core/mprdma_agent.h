@@ -10,6 +10,7 @@
 #ifndef NIC_MPRDMA_AGENT_H
 #define NIC_MPRDMA_AGENT_H
 
+#include "credits.h"
 #include "mprdma_window.h"
 #include "transport.h"
 
@@ -230,8 +231,6 @@ WIRE_FN int nic_mprdma_next(struct nic_qp *qp, int stream, wire_u64 now, struct 
 	struct nic_mprdma_emitter *m = a.m;
 	int found;
 
-	if (now < m->wait_until)
-		return nic_mprdma_nothing(&a, m->wait_until);
 	if (nic_psn_distance(m->again_next, a.una) < 0)
 		m->again_next = a.una;
 	if (nic_psn_distance(m->again_end, m->again_next) > 0) {
@@ -264,10 +263,12 @@ WIRE_FN void nic_mprdma_go_back(struct nic_mprdma_agent *a)
 
 WIRE_FN int nic_mprdma_timer(struct nic_qp *qp, int stream, wire_u64 now)
 {
-	struct nic_mprdma_agent a = nic_mprdma_agent_begin(qp, stream, now);
 	const struct nic_sender *s = &qp->sender[stream];
-	struct nic_mprdma_emitter *m = a.m;
+	/* Reasons first: the snd_una that is read after them is at least as new. */
+	wire_u32 rnr = *(const volatile wire_u32 *)&s->rnr_naks;
 	wire_u32 acks = *(const volatile wire_u32 *)&s->acks;
+	struct nic_mprdma_agent a = nic_mprdma_agent_begin(qp, stream, now);
+	struct nic_mprdma_emitter *m = a.m;
 	int outstanding = nic_psn_distance(a.e->snd_nxt, a.una) > 0;
 	int fired = 0;
 
@@ -280,10 +281,11 @@ WIRE_FN int nic_mprdma_timer(struct nic_qp *qp, int stream, wire_u64 now)
 		m->backoff = 0;
 		m->timeout_at = outstanding ? now + qp->config.timeout_ns : 0;
 	}
-	if (s->rnr_naks != m->rnr_seen) {
-		m->rnr_seen = s->rnr_naks;
-		if (outstanding)
-			nic_mprdma_go_back(&a);
+	if (rnr != m->rnr_seen) {
+		/* The agent sends nothing before the RNR timer has run out; only then does a timeout begin. */
+		m->rnr_seen = rnr;
+		m->timeout_at = now + nic_rnr_ns(s->rnr_timer) + qp->config.timeout_ns;
+		nic_mprdma_go_back(&a);
 	} else if (m->timeout_at && now >= m->timeout_at && outstanding) {
 		nic_mprdma_go_back(&a);
 		m->backoff += m->backoff < NIC_MPRDMA_BACKOFF_MAX;

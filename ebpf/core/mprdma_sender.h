@@ -13,7 +13,6 @@
 
 #include "mprdma_window.h"
 #include "packet.h"
-#include "requester.h"
 
 /* A sender while it takes one acknowledgement. */
 struct nic_mprdma_take {
@@ -321,6 +320,7 @@ WIRE_FN void nic_mprdma_ack(struct nic_qp *qp, int stream, const struct nic_pack
 	} else if (kind == WIRE_AETH_KIND_NAK && code == WIRE_NAK_CODE_PSN_SEQUENCE_ERROR) {
 		*(volatile wire_u32 *)&s->naks = s->naks + 1;
 	} else if (kind == WIRE_AETH_KIND_NAK) {
+		*(volatile wire_u32 *)&s->error_psn = p->psn;
 		*(volatile wire_u32 *)&s->error = p->syndrome;
 		qp->config.state = WIRE_QP_STATE_ERROR;
 	}

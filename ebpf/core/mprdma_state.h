@@ -61,7 +61,6 @@ struct nic_mprdma_emitter {
 	wire_u8 backoff;      /* doublings of the retransmission timeout */
 	wire_u64 burst_at;    /* 3.5: from then on open window goes to random paths */
 	wire_u64 timeout_at;  /* 0: nothing is outstanding */
-	wire_u64 wait_until;  /* after an RNR NAK */
 	wire_u64 fresh_at;    /* 3.4: when the last new packet left */
 	wire_u64 wake_at;     /* what next() waits for; 0: nothing */
 };

@@ -1,7 +1,8 @@
 """MP-RDMA's core against the model of the paper, over generated lives of connections.
 
-Both take the same steps (messages are posted; packets leave, arrive, are lost, doubled, marked or overtaken; time passes)
-and must say the same after each: packets with their paths, verdicts, acknowledgements, window, credits, deadlines.  The model itself asserts that no credit is lost.  At the end the network is faultless, and all must arrive.
+Both take the same steps (messages are posted; packets leave, arrive, are lost, doubled, marked or overtaken; time
+passes) and must say the same after each: packets with their paths, verdicts, acknowledgements, window, credits,
+deadlines.  The model itself asserts that no credit is lost.  At the end the network is faultless, and all must arrive.
 """
 
 from __future__ import annotations
