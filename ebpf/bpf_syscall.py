@@ -1,4 +1,4 @@
-"""The few bpf(2) commands that BCC's Python has no words for: XDP links and test runs."""
+"""The few bpf(2) commands that BCC's Python has no words for: XDP links, test runs, maps for reading only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
-_PROG_TEST_RUN, _LINK_CREATE = 10, 28  # enum bpf_cmd
+_MAP_LOOKUP_ELEM, _PROG_TEST_RUN, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO_BY_FD, _LINK_CREATE = 1, 10, 14, 15, 28  # enum bpf_cmd
+_F_RDONLY = 1 << 3
 _ATTACH_XDP = 37  # enum bpf_attach_type
 _XDP_FLAGS_DRV_MODE = 1 << 2
 
@@ -34,6 +35,22 @@ def attach_xdp(program_fd: int, ifindex: int) -> int:
     Returns a link: the program stays until its file descriptor is closed, so a killed process leaves nothing behind.
     """
     return _bpf(_LINK_CREATE, struct.pack("<IIII", program_fd, ifindex, _ATTACH_XDP, _XDP_FLAGS_DRV_MODE) + bytes(32))
+
+
+def read_only_map(map_fd: int) -> int:
+    """Another file descriptor of a map, by which its elements can be read and nothing else (it cannot be mapped)."""
+    info = ctypes.create_string_buffer(8)  # struct bpf_map_info begins with type and id
+    attributes = ctypes.create_string_buffer(struct.pack("<IIQ", map_fd, len(info), ctypes.addressof(info)), 16)
+    _bpf(_OBJ_GET_INFO_BY_FD, attributes)
+    _, map_id = struct.unpack("<II", info.raw)
+    return _bpf(_MAP_GET_FD_BY_ID, struct.pack("<III", map_id, 0, _F_RDONLY))
+
+
+def read_element(map_fd: int, key: int, length: int) -> bytes:
+    """Element `key` of an array map whose values have `length` bytes."""
+    number, value = ctypes.c_uint32(key), ctypes.create_string_buffer(length)
+    _bpf(_MAP_LOOKUP_ELEM, struct.pack("<IxxxxQQQ", map_fd, ctypes.addressof(number), ctypes.addressof(value), 0))
+    return value.raw
 
 
 @dataclass(frozen=True, slots=True)
