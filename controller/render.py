@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
 _GAP = "  "
+
+# Columns of names in a program, which may be given by any end that no other has.
+_DOTTED = ("table", "profile", "name", "digest")
 
 # Shown by another column's text.
 _FLAGS = ("default",)
@@ -32,6 +36,10 @@ def as_text(rows: Sequence[Any], width: int | None = None) -> str:
     if not any(row.get("priority") for row in plain):
         columns = [name for name in columns if name != "priority"]
     cells = [[_cell(row, name) for name in columns] for row in plain]
+    for i, name in enumerate(columns):
+        if name in _DOTTED:
+            short = _shortened({line[i] for line in cells})
+            cells = [[*line[:i], short[line[i]], *line[i + 1 :]] for line in cells]
     numeric = [all(type(row[name]) is int for row in plain) for name in columns]
     widths = [max(len(name), *(len(line[i]) for line in cells)) for i, name in enumerate(columns)]
     if width is not None:
@@ -44,6 +52,12 @@ def as_text(rows: Sequence[Any], width: int | None = None) -> str:
             yield _GAP.join(t.rjust(w) if right else t.ljust(w) for t, w, right in aligned).rstrip()
 
     return "\n".join(line for texts in [columns, *cells] for line in lines(texts))
+
+
+def _shortened(names: set[str]) -> dict[str, str]:
+    """Each name without what stands before its last dot, where that is enough to tell it from the others."""
+    ends = Counter(name.rpartition(".")[2] for name in names)
+    return {name: end if ends[end := name.rpartition(".")[2]] == 1 else name for name in names}
 
 
 def _narrowed(widths: Sequence[int], cells: Sequence[Sequence[str]], room: int) -> list[int]:

@@ -11,8 +11,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import IO
 
@@ -63,13 +64,12 @@ def show_link(name: str, expression: str, write: str | None, count: int | None) 
         raise UsageError("pcap is not for a terminal: pipe it, as in `-w - | plait inspect -`, or give -w a file.")
     if lab.target == "bmv2":
         return _tcpdump_on(_interface(topology, link), expression, write, count)
-    with _captured(lab, topology, link) as file:
+    with _captured(topology, link) as (file, stop):
         if raw:
             with _opened(str(write)) as sink:
-                _follow(file, sink, lab)
+                _follow(file, stop, sink, lab)
             return 0
-        command = ["tcpdump", "-n", "-r", "-", *_options(expression, write, count)]
-        return _into(command, file, lab)
+        return _into(["tcpdump", "-n", "-r", "-", *_options(expression, write, count)], file, stop, lab)
 
 
 def _options(expression: str, write: str | None, count: int | None) -> list[str]:
@@ -92,8 +92,11 @@ def _tcpdump_on(interface: str, expression: str, write: str | None, count: int |
 
 
 @contextmanager
-def _captured(lab: LabRecord, topology: Topology, link: Link) -> Iterator[Path]:
-    """A file into which the link's packets are written, until the end; UsageError where somebody else has them."""
+def _captured(topology: Topology, link: Link) -> Iterator[tuple[Path, Callable[[], None]]]:
+    """A file into which the link's packets are written until the end, and what ends that earlier, with all in it.
+
+    UsageError where somebody else has them.
+    """
     from fastswitch.control import Client, ControlError
     from lab.plait_view import daemon_link
     from mininet_topos.fabric import CONTROL_SOCKET
@@ -105,11 +108,15 @@ def _captured(lab: LabRecord, topology: Topology, link: Link) -> Iterator[Path]:
             client.capture_start(known, path)
         except ControlError as error:
             raise UsageError(f"link {link.name}: {error}") from None
-        try:
-            yield path
-        finally:
-            with suppress(ControlError):  # the laboratory has ended
+
+        def stop() -> None:
+            with suppress(ControlError):  # it has stopped, or the laboratory has ended
                 client.capture_stop(known)
+
+        try:
+            yield path, stop
+        finally:
+            stop()
             path.unlink(missing_ok=True)
 
 
@@ -125,12 +132,12 @@ def _opened(write: str) -> Iterator[IO[bytes]]:
         raise UsageError(f"cannot write {write}: {error.strerror or error}.") from None
 
 
-def _into(command: list[str], file: Path, lab: LabRecord) -> int:
+def _into(command: list[str], file: Path, stop: Callable[[], None], lab: LabRecord) -> int:
     # It ignores Ctrl-C's signal, which is ours, and ends when there is nothing more to read.
     child = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     assert child.stdin is not None
     try:
-        _follow(file, child.stdin, lab, child)
+        _follow(file, stop, child.stdin, lab, child)
     finally:
         with suppress(BrokenPipeError):
             child.stdin.close()
@@ -138,22 +145,31 @@ def _into(command: list[str], file: Path, lab: LabRecord) -> int:
     return 2 if code else 0
 
 
-def _follow(file: Path, sink: IO[bytes], lab: LabRecord, reader: subprocess.Popen[bytes] | None = None) -> None:
+def _follow(
+    file: Path,
+    stop: Callable[[], None],
+    sink: IO[bytes],
+    lab: LabRecord,
+    reader: subprocess.Popen[bytes] | None = None,
+) -> None:
     """Passes on what the file gains, until Ctrl-C, or nobody reads any more, or the laboratory has ended."""
+    with file.open("r+b", buffering=0) as source, suppress(BrokenPipeError):
+        try:
+            while (reader is None or reader.poll() is None) and Path("/proc", str(lab.pid)).exists():
+                _pass_on(source, sink)
+                time.sleep(_POLL_S)
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                print(file=sys.stderr)  # after the terminal's ^C
+        stop()
+        _pass_on(source, sink)
+
+
+def _pass_on(source: FileIO, sink: IO[bytes]) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    passed = 0
-    with file.open("r+b", buffering=0) as source, suppress(KeyboardInterrupt, BrokenPipeError):
-        while True:
-            data = source.read(_BLOCK)
-            if data:
-                sink.write(data)
-                sink.flush()
-                # Whole blocks only are given back; the size stays, as the writer appends.
-                libc.fallocate(
-                    source.fileno(), _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_long(passed), ctypes.c_long(len(data))
-                )
-                passed += len(data)
-                continue
-            if (reader is not None and reader.poll() is not None) or not Path("/proc", str(lab.pid)).exists():
-                return
-            time.sleep(_POLL_S)
+    while data := source.read(_BLOCK):
+        start = source.tell() - len(data)
+        sink.write(data)
+        sink.flush()
+        # Given back: whole pages of it at least. The size stays, since the writer appends.
+        libc.fallocate(source.fileno(), _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_long(start), ctypes.c_long(len(data)))

@@ -3,6 +3,7 @@
 Everything here reads a few small files of the laboratory and asks no switch: a tab must not be felt.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,6 +13,8 @@ from controller.defaults import RUN_DIR
 from lab.errors import PlaitError
 from lab.p4info import Message, find, name_of, read_p4info
 from lab.running import LabRecord, running_lab, running_topology
+
+_TABLE_WORD = 4  # plait table add s1 TABLE
 
 Offer = Callable[[typer.Context, str], list[str]]
 
@@ -97,5 +100,11 @@ def _calls(references: set[str]) -> list[str]:
 
 
 def _table(context: typer.Context) -> Message:
-    name = context.params.get("table")
+    """The table on the line. While an option awaits its value, nothing is parsed yet, and the words must do."""
+    name = context.params.get("table") or next(iter(_words()[_TABLE_WORD:]), "")
     return find(_program().get("tables", []), name) if name else {}
+
+
+def _words() -> list[str]:
+    """The line as the shells' completion scripts hand it over (zsh and fish by the second variable)."""
+    return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()

@@ -8,10 +8,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from scapy.error import Scapy_Exception
 from scapy.packet import Packet
@@ -49,7 +50,7 @@ def inspect(path: Path, out: TextIO, count: int | None = None, as_json: bool = F
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="plait inspect", description="Prints the RoCEv2 headers of a capture.")
-    parser.add_argument("file", type=Path, help="a pcap or pcapng file")
+    parser.add_argument("file", type=Path, help="a pcap or pcapng file, or - for stdin")
     parser.add_argument("--count", type=int, help="stop after this many packets")
     parser.add_argument("--summary", action="store_true", help="one row a flow instead of one a packet")
     parser.add_argument("--reorder", action="store_true", help="one row a flow: how far its packets are out of order")
@@ -73,9 +74,14 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
+    """The file, or stdin for `-`, which stays open."""
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")
+
+
 def _read(path: Path) -> Iterator[Packet]:
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             yield from PcapReader(file)  # type: ignore[arg-type]  # which takes files, and gzip too
     except (Scapy_Exception, EOFError, gzip.BadGzipFile):
         raise UsageError(f"{path} is not a pcap or pcapng file") from None

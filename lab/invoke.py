@@ -70,4 +70,4 @@ def complete(line: str) -> list[str]:
     finally:
         for name in asked:
             del os.environ[name]
-    return told.getvalue().splitlines()
+    return [offered for offered in told.getvalue().splitlines() if offered]

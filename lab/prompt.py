@@ -16,13 +16,15 @@ from mininet.cli import CLI
 from lab import invoke
 from lab.emulation import Emulation
 
-_SHELL_WORDS = frozenset("|<>")
+# Only a shell knows what to do with these: `table dump --all > state.json`, `capture h1 &`.
+_SHELL_WORDS = frozenset(("|", "<", ">", ">>", "&", "&&", "||", ";"))
 
 
 class Prompt(CLI):
     """Returns from its constructor when the user leaves, as Mininet's does."""
 
     prompt = "plait> "
+    helpStr = CLI.helpStr.replace("mininet>", "plait>")
 
     def __init__(self, lab: Emulation, talk: Callable[[str], None]) -> None:
         self._lab = lab
@@ -58,7 +60,6 @@ class Prompt(CLI):
             self._talk(f"plait: {line!r}: {error}")
             return
         if _SHELL_WORDS.intersection(shlex.shlex(line, posix=False, punctuation_chars=True)):
-            # `table dump --all > state.json`: a shell knows what to do with it.
             subprocess.call(f"{shlex.quote(sys.executable)} -m lab.cli {line}", shell=True)
             return
         invoke.run(words)
@@ -71,7 +72,9 @@ class Prompt(CLI):
             return
         super().do_help(line)
         if not line:
-            print(f"Verbs of plait, here without `plait`; `help VERB` explains one:\n  {'  '.join(self._verbs)}\n")
+            print("Verbs of plait, here without `plait`; `help VERB` explains one:\n")
+            self.columnize(list(self._verbs), 78)
+            print()
 
     def default(self, line: str) -> None:
         first = line.split()[0]
