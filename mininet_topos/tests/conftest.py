@@ -5,10 +5,15 @@ import os
 import time
 
 import pytest
+from hypothesis import settings
 
 from controller.defaults import RUN_DIR
 
 _PATIENCE_S = 60
+
+# How long an example takes is the machine's affair.
+settings.register_profile("plait", deadline=None)
+settings.load_profile("plait")
 
 
 @pytest.fixture(scope="module")
