@@ -72,6 +72,7 @@ class Keeper:
         self, topology: Topology, targets: Sequence[Target], schema: fy.P4Schema, policy: Policy, log: DecisionLog
     ) -> None:
         """ControllerError for a policy that does not fit program or topology."""
+        started = time.monotonic()
         self.topology = topology
         self.report = InstallReport()
         self.settled = asyncio.Event()
@@ -90,6 +91,7 @@ class Keeper:
         self._starting = True
         self._awaiting = False  # switches that have not come up yet, as when a laboratory starts
         self._change_down(frozenset())
+        self._time("routes", started)
 
     # --- news ---
 
@@ -190,11 +192,11 @@ class Keeper:
 
     def _carries(self, link: Link) -> bool:
         """Whether traffic may be sent by a link: no end says that it is down, and no switch is without entries."""
-        for name, port in link.ends:
-            switch = self._switches.get(name)
-            if switch and (switch.session.ports.get(port) is False or (switch.empty and not self._starting)):
-                return False
-        return True
+        ends = [(switch, port) for name, port in link.ends if (switch := self._switches.get(name)) is not None]
+        if any(switch.session.ports.get(port) is False for switch, port in ends):
+            return False
+        between_switches = len(ends) == 2
+        return self._starting or not (between_switches and any(switch.empty for switch, _ in ends))
 
     def _change_down(self, down: frozenset[Link]) -> None:
         for links, what in ((down - self._down, "down"), (self._down - down, "up")):

@@ -6,6 +6,9 @@
   one, each in a new process.
 - fabric: one process with the 80 switches of a k=8 fat-tree, links in memory, compiled program in the cache: from its
   start until every switch runs the program, and its memory once all entries are in.
+- paths: all k = 8 shortest paths between the 80 switches of a Jellyfish network with a k=8 fat-tree's equipment, found,
+  and read from disk.
+- laboratories: see `lab.bench_launch`; as root only.
 """
 
 import contextlib
@@ -28,9 +31,11 @@ from finsy.proto import U128, p4i, p4r, p4r_grpc
 
 from controller.control import Program, read_schema
 from controller.policy import fabric_entries
+from lab import bench_launch
 from lab.compiling import CompiledProgram, compile_program
 from lab.config import DEFAULT_PROGRAM
 from lab.errors import PlaitError
+from lab.results import ROOT
 from mininet_topos.fabric import long_options
 from mininet_topos.fattree import fattree
 from mininet_topos.topology import Topology
@@ -39,6 +44,7 @@ _ENTRIES = 100_000
 _BATCH = 1_000
 _ROUNDS = 3
 _K = 8
+_PATHS = 8
 _READY_S = 30.0
 _TABLE_PROGRAM = Path(__file__).with_suffix(".p4")
 _PLAIT = (sys.executable, "-m", "fastswitch.daemon", "--die-with-parent")
@@ -47,11 +53,20 @@ _Stub = p4r_grpc.P4RuntimeStub
 _ELECTION_ID = U128.encode(1)
 
 
-def run(talk: Callable[[str], None], *, entries: int = _ENTRIES, rounds: int = _ROUNDS, k: int = _K) -> dict[str, Any]:
+def run(
+    talk: Callable[[str], None],
+    *,
+    entries: int = _ENTRIES,
+    rounds: int = _ROUNDS,
+    k: int = _K,
+    launches: Sequence[str] = bench_launch.TOPOLOGIES,
+) -> dict[str, Any]:
     """{"inserts_per_s", "bmv2_inserts_per_s", "pipeline_cold_s", "pipeline_warm_s", "fabric80_start_s",
-    "fabric80_rss_mb", "conditions"}
+    "fabric80_rss_mb", "ksp80_s", "ksp80_from_disk_s", "k4_first_byte_s", "k8_launch_s", "k8_tables_s", "k8_rss_mb",
+    "repair_s", "launches", "conditions"}
 
-    BMv2's figure is None where it is not on PATH. PlaitError if a switch does not come up.
+    BMv2's figure is None where it is not on PATH; those of laboratories (`launches`, see `bench_launch.run`) are None
+    without root, or where the topology is not among them. PlaitError if a switch or a laboratory does not come up.
     """
     with tempfile.TemporaryDirectory(prefix="plait-bench-") as name:
         folder = Path(name)
@@ -65,6 +80,11 @@ def run(talk: Callable[[str], None], *, entries: int = _ENTRIES, rounds: int = _
         cold, warm = (_push_seconds(ecmp, folder, environment) for _ in range(2))
         talk(f"fabric of a k={k} fat-tree …")
         fabric = _fabric(fattree(k, rate_bps=100 * 10**6, delay_ns=50_000), ecmp, folder, environment)
+        talk("shortest paths …")
+        found, read = (_paths_seconds(k, environment) for _ in range(2))
+    launched = bench_launch.run(talk, launches) if os.geteuid() == 0 else []
+    by_topology = {each["topology"]: each for each in launched}
+    first, large = (by_topology.get(f"fattree:k={size}", {}) for size in (4, _K))
     return {
         "inserts_per_s": inserts,
         "bmv2_inserts_per_s": bmv2,
@@ -72,6 +92,14 @@ def run(talk: Callable[[str], None], *, entries: int = _ENTRIES, rounds: int = _
         "pipeline_warm_s": warm,
         "fabric80_start_s": fabric["start_s"],
         "fabric80_rss_mb": fabric["rss_mb"],
+        "ksp80_s": found,
+        "ksp80_from_disk_s": read,
+        "k4_first_byte_s": first.get("first_byte_s"),
+        "k8_launch_s": large.get("launch_s"),
+        "k8_tables_s": large.get("tables_s"),
+        "k8_rss_mb": large.get("rss_mb"),
+        "repair_s": large.get("repair_s"),
+        "launches": launched,
         "conditions": {
             "inserts": entries,
             "batch": _BATCH,
@@ -101,6 +129,10 @@ def explain(result: dict[str, Any]) -> str:
             f"  start        {result['fabric80_start_s']:12.2f} s until all run the program",
             f"  memory       {result['fabric80_rss_mb']:12.0f} MB with {how['entries']:,} entries,"
             f" which took {how['entries_s']:.2f} s more",
+            f"k = 8 shortest paths between {how['switches']} switches of a Jellyfish network",
+            f"  found        {result['ksp80_s']:12.2f} s",
+            f"  from disk    {result['ksp80_from_disk_s']:12.2f} s",
+            bench_launch.explain(result["launches"]) if result["launches"] else "no laboratories: they need root",
         ]
     )
 
@@ -288,6 +320,26 @@ def _fabric(
             "entries_s": written - pushed,
         },
     }
+
+
+def _paths_seconds(k: int, environment: Mapping[str, str]) -> float:
+    """In a process of its own, whose cache is the environment's; without its imports."""
+    program = (
+        "import igraph, time\n"
+        "from mininet_topos.catalogue import parse_choice\n"
+        "from mininet_topos.k_paths import k_shortest_paths\n"
+        f"topology = parse_choice('jellyfish:like=fattree:k={k}').build()\n"
+        "started = time.perf_counter()\n"
+        "switches = [switch.name for switch in topology.switches]\n"
+        f"assert sum(1 for _ in k_shortest_paths(topology, {_PATHS}, between=switches))\n"
+        "print(time.perf_counter() - started)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise PlaitError(f"shortest paths: {done.stderr.strip()}")
+    return float(done.stdout)
 
 
 def _resident_kb(pid: int) -> int:

@@ -11,7 +11,7 @@ from lab.errors import PlaitError
 
 def test_small_run() -> None:
     said: list[str] = []
-    result = bench_control.run(said.append, entries=1_500, rounds=1, k=4)
+    result = bench_control.run(said.append, entries=1_500, rounds=1, k=4, launches=())
     assert result.keys() == {
         "inserts_per_s",
         "bmv2_inserts_per_s",
@@ -19,16 +19,27 @@ def test_small_run() -> None:
         "pipeline_warm_s",
         "fabric80_start_s",
         "fabric80_rss_mb",
+        "ksp80_s",
+        "ksp80_from_disk_s",
+        "k4_first_byte_s",
+        "k8_launch_s",
+        "k8_tables_s",
+        "k8_rss_mb",
+        "repair_s",
+        "launches",
         "conditions",
     }
     assert (result["bmv2_inserts_per_s"] is None) == (shutil.which("simple_switch_grpc") is None)
-    assert min(value for key, value in result.items() if key not in ("conditions", "bmv2_inserts_per_s")) > 0
+    assert all(value > 0 for value in result.values() if isinstance(value, float))
+    of_laboratories = ("k4_first_byte_s", "k8_launch_s", "k8_tables_s", "k8_rss_mb", "repair_s")
+    assert all(result[key] is None for key in of_laboratories)
     conditions = result["conditions"]
     assert (conditions["batch"], conditions["inserts"], conditions["rounds"]) == (1_000, 1_500, 1)
     assert (conditions["switches"], conditions["links"]) == (20, 32)
     text = bench_control.explain(result)
     assert "batches of 1,000" in text and "20 switches in one process" in text
-    assert len(said) == 3
+    assert "no laboratories: they need root" in text
+    assert len(said) == 4
 
 
 def test_a_switch_that_does_not_come_up_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
