@@ -23,6 +23,7 @@ from ebpf import bpf_syscall, netns
 ROOT = Path(__file__).resolve().parent.parent
 _PAGE = os.sysconf("SC_PAGESIZE")
 NOMINAL_RATE = 10**10
+_READS_WORDS_ANYWHERE = ("x86_64", "aarch64")  # little-endian ones, in eBPF: see wire.h
 
 
 class NicError(Exception):
@@ -143,6 +144,7 @@ class Nic:
         flags += [f"-D{name}={value}" for name, value in self.defines.items()]
         flags += [f"-DNIC_PROGRAMS(X)={' '.join(f'X({name})' for name in self.transports)}"]
         flags += ["-DNIC_CHECK_ICRC"] if check_icrc else []
+        flags += ["-DWIRE_WORDS"] if platform.machine() in _READS_WORDS_ANYWHERE else []
         try:
             self._bpf = bpf_class(src_file=bytes(ROOT / "ebpf/rnic_xdp.c"), cflags=[*flags, *extra_flags])
             self._programs = {name: self.load(f"rnic_{name}") for name in self.transports}

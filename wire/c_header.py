@@ -1,7 +1,9 @@
 """Emits wire.h: constants, enums, and per header a byte-array struct with masked get and set functions.
 
-C bit-fields are not used: their order is the compiler's choice.  Every access is to a constant byte with constant
-shifts, which gcc and clang fold into single loads, and which the eBPF verifier follows without help.
+C bit-fields are not used: their order is the compiler's choice.  Every access is to constant bytes with constant
+shifts, which the eBPF verifier follows without help.  Whole bytes are put together by wire_load and wire_store functions.
+gcc and clang fold those into single accesses for machines that allow it; for eBPF they do not, so there the includer
+can ask for it (WIRE_WORDS).
 """
 
 from __future__ import annotations
@@ -33,6 +35,62 @@ _Static_assert(sizeof(wire_u8) == 1 && sizeof(wire_u16) == 2 && sizeof(wire_u32)
 
 /* Inlined always: an eBPF program cannot afford a call for a shift. */
 #define WIRE_FN static inline __attribute__((always_inline))
+
+/*
+ * Big-endian integers at any address.  WIRE_WORDS: the machine is little-endian and reads and writes words at any address,
+ * but the compiler does not know (eBPF on x86-64 and arm64).
+ */
+#ifdef WIRE_WORDS
+typedef wire_u16 __attribute__((may_alias)) wire_word16;
+typedef wire_u32 __attribute__((may_alias)) wire_word32;
+typedef wire_u64 __attribute__((may_alias)) wire_word64;
+#define WIRE_INTEGER(bits)                                                                                             \\
+	WIRE_FN wire_u##bits wire_load##bits(const wire_u8 *at)                                                        \\
+	{                                                                                                              \\
+		return __builtin_bswap##bits(*(const wire_word##bits *)at);                                            \\
+	}                                                                                                              \\
+	WIRE_FN void wire_store##bits(wire_u8 *at, wire_u##bits v)                                                     \\
+	{                                                                                                              \\
+		*(wire_word##bits *)at = __builtin_bswap##bits(v);                                                     \\
+	}
+WIRE_INTEGER(16)
+WIRE_INTEGER(32)
+WIRE_INTEGER(64)
+#undef WIRE_INTEGER
+#else
+WIRE_FN wire_u16 wire_load16(const wire_u8 *at)
+{
+	return (wire_u16)((wire_u32)at[0] << 8 | at[1]);
+}
+
+WIRE_FN wire_u32 wire_load32(const wire_u8 *at)
+{
+	return (wire_u32)wire_load16(at) << 16 | wire_load16(at + 2);
+}
+
+WIRE_FN wire_u64 wire_load64(const wire_u8 *at)
+{
+	return (wire_u64)wire_load32(at) << 32 | wire_load32(at + 4);
+}
+
+WIRE_FN void wire_store16(wire_u8 *at, wire_u16 v)
+{
+	at[0] = (wire_u8)(v >> 8);
+	at[1] = (wire_u8)v;
+}
+
+WIRE_FN void wire_store32(wire_u8 *at, wire_u32 v)
+{
+	wire_store16(at, (wire_u16)(v >> 16));
+	wire_store16(at + 2, (wire_u16)v);
+}
+
+WIRE_FN void wire_store64(wire_u8 *at, wire_u64 v)
+{
+	wire_store32(at, (wire_u32)(v >> 32));
+	wire_store32(at + 4, (wire_u32)v);
+}
+#endif
 """
 
 
@@ -118,12 +176,13 @@ class _Access:
         return f"{field.name}: {start}, {field.bits} bit{'s'[: field.bits > 1]}{kind}"
 
     def get(self) -> str:
-        if self.first == self.last:
-            expression = f"h->bytes[{self.first}]"
+        pieces = self._pieces()
+        if len(pieces) == 1:
+            expression = _load(*pieces[0])
         else:
             wide = _type_for(max(32, (self.last - self.first + 1) * 8))
-            shifts = [(byte, 8 * (self.last - byte)) for byte in range(self.first, self.last + 1)]
-            expression = " | ".join(f"({wide})h->bytes[{byte}]" + (f" << {n}" if n else "") for byte, n in shifts)
+            shifts = [(byte, bits, 8 * (self.last + 1 - byte) - bits) for byte, bits in pieces]
+            expression = " | ".join(f"({wide}){_load(byte, bits)}" + (f" << {n}" if n else "") for byte, bits, n in shifts)
             expression = f"({expression})".replace(" | ", " |\n\t\t")
         if self.spare:
             expression = f"({expression} >> {self.spare})"
@@ -132,6 +191,15 @@ class _Access:
         return f"({self.value_type}){expression}"
 
     def set(self) -> Iterator[str]:
+        if not self.spare and not self.field.offset % 8:
+            for byte, bits in self._pieces():
+                shift = 8 * (self.last + 1 - byte) - bits
+                part = f"(v >> {shift})" if shift else "v"
+                if bits == 8:
+                    yield f"h->bytes[{byte}] = (wire_u8){part};"
+                else:
+                    yield f"wire_store{bits}(h->bytes + {byte}, (wire_u{bits}){part});"
+            return
         for byte in range(self.first, self.last + 1):
             shift = 8 * (self.last - byte) - self.spare
             part = f"(v >> {shift})" if shift > 0 else f"(v << {-shift})" if shift < 0 else "v"
@@ -142,6 +210,17 @@ class _Access:
                 kept = f"(h->bytes[{byte}] & {0xFF ^ cover:#04x})"
                 yield f"h->bytes[{byte}] = (wire_u8)({kept} | ({part} & {cover:#04x}));"
 
+    def _pieces(self) -> list[tuple[int, int]]:
+        """The field's bytes as integers that can be loaded at once: (first byte, bits)."""
+        pieces, byte = [], self.first
+        while byte <= self.last:
+            left = self.last + 1 - byte
+            # An odd byte comes first, so that what follows is a whole word: 24 bits are 8 and 16, 48 are 16 and 32.
+            size = next(size for size in (1, 2, 4, 8) if left % (2 * size) or left == size)
+            pieces.append((byte, 8 * size))
+            byte += size
+        return pieces
+
     def _cover(self, byte: int) -> int:
         """The bits of this byte that belong to the field."""
         cover = 0xFF
@@ -150,6 +229,10 @@ class _Access:
         if byte == self.last:
             cover &= 0xFF << self.spare
         return cover & 0xFF
+
+
+def _load(byte: int, bits: int) -> str:
+    return f"h->bytes[{byte}]" if bits == 8 else f"wire_load{bits}(h->bytes + {byte})"
 
 
 def _type_for(bits: int) -> str:

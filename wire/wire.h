@@ -20,6 +20,62 @@ _Static_assert(sizeof(wire_u8) == 1 && sizeof(wire_u16) == 2 && sizeof(wire_u32)
 /* Inlined always: an eBPF program cannot afford a call for a shift. */
 #define WIRE_FN static inline __attribute__((always_inline))
 
+/*
+ * Big-endian integers at any address.  WIRE_WORDS: the machine is little-endian and reads and writes words at any address,
+ * but the compiler does not know (eBPF on x86-64 and arm64).
+ */
+#ifdef WIRE_WORDS
+typedef wire_u16 __attribute__((may_alias)) wire_word16;
+typedef wire_u32 __attribute__((may_alias)) wire_word32;
+typedef wire_u64 __attribute__((may_alias)) wire_word64;
+#define WIRE_INTEGER(bits)                                                                                             \
+	WIRE_FN wire_u##bits wire_load##bits(const wire_u8 *at)                                                        \
+	{                                                                                                              \
+		return __builtin_bswap##bits(*(const wire_word##bits *)at);                                            \
+	}                                                                                                              \
+	WIRE_FN void wire_store##bits(wire_u8 *at, wire_u##bits v)                                                     \
+	{                                                                                                              \
+		*(wire_word##bits *)at = __builtin_bswap##bits(v);                                                     \
+	}
+WIRE_INTEGER(16)
+WIRE_INTEGER(32)
+WIRE_INTEGER(64)
+#undef WIRE_INTEGER
+#else
+WIRE_FN wire_u16 wire_load16(const wire_u8 *at)
+{
+	return (wire_u16)((wire_u32)at[0] << 8 | at[1]);
+}
+
+WIRE_FN wire_u32 wire_load32(const wire_u8 *at)
+{
+	return (wire_u32)wire_load16(at) << 16 | wire_load16(at + 2);
+}
+
+WIRE_FN wire_u64 wire_load64(const wire_u8 *at)
+{
+	return (wire_u64)wire_load32(at) << 32 | wire_load32(at + 4);
+}
+
+WIRE_FN void wire_store16(wire_u8 *at, wire_u16 v)
+{
+	at[0] = (wire_u8)(v >> 8);
+	at[1] = (wire_u8)v;
+}
+
+WIRE_FN void wire_store32(wire_u8 *at, wire_u32 v)
+{
+	wire_store16(at, (wire_u16)(v >> 16));
+	wire_store16(at + 2, (wire_u16)v);
+}
+
+WIRE_FN void wire_store64(wire_u8 *at, wire_u64 v)
+{
+	wire_store32(at, (wire_u32)(v >> 32));
+	wire_store32(at + 4, (wire_u32)v);
+}
+#endif
+
 /* ---- p4src/include/headers.p4 ---- */
 
 #define WIRE_MAC_ADDR_BITS 48
@@ -116,56 +172,38 @@ _Static_assert(sizeof(struct wire_ethernet) == WIRE_ETHERNET_LEN, "ethernet has 
 /* dst_addr: byte 0, 48 bits, mac_addr */
 WIRE_FN wire_u64 wire_ethernet_get_dst_addr(const struct wire_ethernet *h)
 {
-	return (wire_u64)((wire_u64)h->bytes[0] << 40 |
-		(wire_u64)h->bytes[1] << 32 |
-		(wire_u64)h->bytes[2] << 24 |
-		(wire_u64)h->bytes[3] << 16 |
-		(wire_u64)h->bytes[4] << 8 |
-		(wire_u64)h->bytes[5]);
+	return (wire_u64)((wire_u64)wire_load16(h->bytes + 0) << 32 |
+		(wire_u64)wire_load32(h->bytes + 2));
 }
 
 WIRE_FN void wire_ethernet_set_dst_addr(struct wire_ethernet *h, wire_u64 v)
 {
-	h->bytes[0] = (wire_u8)(v >> 40);
-	h->bytes[1] = (wire_u8)(v >> 32);
-	h->bytes[2] = (wire_u8)(v >> 24);
-	h->bytes[3] = (wire_u8)(v >> 16);
-	h->bytes[4] = (wire_u8)(v >> 8);
-	h->bytes[5] = (wire_u8)v;
+	wire_store16(h->bytes + 0, (wire_u16)(v >> 32));
+	wire_store32(h->bytes + 2, (wire_u32)v);
 }
 
 /* src_addr: byte 6, 48 bits, mac_addr */
 WIRE_FN wire_u64 wire_ethernet_get_src_addr(const struct wire_ethernet *h)
 {
-	return (wire_u64)((wire_u64)h->bytes[6] << 40 |
-		(wire_u64)h->bytes[7] << 32 |
-		(wire_u64)h->bytes[8] << 24 |
-		(wire_u64)h->bytes[9] << 16 |
-		(wire_u64)h->bytes[10] << 8 |
-		(wire_u64)h->bytes[11]);
+	return (wire_u64)((wire_u64)wire_load16(h->bytes + 6) << 32 |
+		(wire_u64)wire_load32(h->bytes + 8));
 }
 
 WIRE_FN void wire_ethernet_set_src_addr(struct wire_ethernet *h, wire_u64 v)
 {
-	h->bytes[6] = (wire_u8)(v >> 40);
-	h->bytes[7] = (wire_u8)(v >> 32);
-	h->bytes[8] = (wire_u8)(v >> 24);
-	h->bytes[9] = (wire_u8)(v >> 16);
-	h->bytes[10] = (wire_u8)(v >> 8);
-	h->bytes[11] = (wire_u8)v;
+	wire_store16(h->bytes + 6, (wire_u16)(v >> 32));
+	wire_store32(h->bytes + 8, (wire_u32)v);
 }
 
 /* ether_type: byte 12, 16 bits, ether_type */
 WIRE_FN wire_u16 wire_ethernet_get_ether_type(const struct wire_ethernet *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[12] << 8 |
-		(wire_u32)h->bytes[13]);
+	return (wire_u16)wire_load16(h->bytes + 12);
 }
 
 WIRE_FN void wire_ethernet_set_ether_type(struct wire_ethernet *h, wire_u16 v)
 {
-	h->bytes[12] = (wire_u8)(v >> 8);
-	h->bytes[13] = (wire_u8)v;
+	wire_store16(h->bytes + 12, (wire_u16)v);
 }
 
 #define WIRE_IPV4_LEN 20
@@ -221,27 +259,23 @@ WIRE_FN void wire_ipv4_set_ecn(struct wire_ipv4 *h, wire_u8 v)
 /* total_len: byte 2, 16 bits */
 WIRE_FN wire_u16 wire_ipv4_get_total_len(const struct wire_ipv4 *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[2] << 8 |
-		(wire_u32)h->bytes[3]);
+	return (wire_u16)wire_load16(h->bytes + 2);
 }
 
 WIRE_FN void wire_ipv4_set_total_len(struct wire_ipv4 *h, wire_u16 v)
 {
-	h->bytes[2] = (wire_u8)(v >> 8);
-	h->bytes[3] = (wire_u8)v;
+	wire_store16(h->bytes + 2, (wire_u16)v);
 }
 
 /* identification: byte 4, 16 bits */
 WIRE_FN wire_u16 wire_ipv4_get_identification(const struct wire_ipv4 *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[4] << 8 |
-		(wire_u32)h->bytes[5]);
+	return (wire_u16)wire_load16(h->bytes + 4);
 }
 
 WIRE_FN void wire_ipv4_set_identification(struct wire_ipv4 *h, wire_u16 v)
 {
-	h->bytes[4] = (wire_u8)(v >> 8);
-	h->bytes[5] = (wire_u8)v;
+	wire_store16(h->bytes + 4, (wire_u16)v);
 }
 
 /* reserved: byte 6 bit 7, 1 bit */
@@ -280,8 +314,7 @@ WIRE_FN void wire_ipv4_set_more_fragments(struct wire_ipv4 *h, wire_u8 v)
 /* frag_offset: byte 6 bit 4, 13 bits */
 WIRE_FN wire_u16 wire_ipv4_get_frag_offset(const struct wire_ipv4 *h)
 {
-	return (wire_u16)(((wire_u32)h->bytes[6] << 8 |
-		(wire_u32)h->bytes[7]) & 0x1fff);
+	return (wire_u16)(wire_load16(h->bytes + 6) & 0x1fff);
 }
 
 WIRE_FN void wire_ipv4_set_frag_offset(struct wire_ipv4 *h, wire_u16 v)
@@ -315,48 +348,34 @@ WIRE_FN void wire_ipv4_set_protocol(struct wire_ipv4 *h, wire_u8 v)
 /* hdr_checksum: byte 10, 16 bits */
 WIRE_FN wire_u16 wire_ipv4_get_hdr_checksum(const struct wire_ipv4 *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[10] << 8 |
-		(wire_u32)h->bytes[11]);
+	return (wire_u16)wire_load16(h->bytes + 10);
 }
 
 WIRE_FN void wire_ipv4_set_hdr_checksum(struct wire_ipv4 *h, wire_u16 v)
 {
-	h->bytes[10] = (wire_u8)(v >> 8);
-	h->bytes[11] = (wire_u8)v;
+	wire_store16(h->bytes + 10, (wire_u16)v);
 }
 
 /* src_addr: byte 12, 32 bits, ipv4_addr */
 WIRE_FN wire_u32 wire_ipv4_get_src_addr(const struct wire_ipv4 *h)
 {
-	return (wire_u32)((wire_u32)h->bytes[12] << 24 |
-		(wire_u32)h->bytes[13] << 16 |
-		(wire_u32)h->bytes[14] << 8 |
-		(wire_u32)h->bytes[15]);
+	return (wire_u32)wire_load32(h->bytes + 12);
 }
 
 WIRE_FN void wire_ipv4_set_src_addr(struct wire_ipv4 *h, wire_u32 v)
 {
-	h->bytes[12] = (wire_u8)(v >> 24);
-	h->bytes[13] = (wire_u8)(v >> 16);
-	h->bytes[14] = (wire_u8)(v >> 8);
-	h->bytes[15] = (wire_u8)v;
+	wire_store32(h->bytes + 12, (wire_u32)v);
 }
 
 /* dst_addr: byte 16, 32 bits, ipv4_addr */
 WIRE_FN wire_u32 wire_ipv4_get_dst_addr(const struct wire_ipv4 *h)
 {
-	return (wire_u32)((wire_u32)h->bytes[16] << 24 |
-		(wire_u32)h->bytes[17] << 16 |
-		(wire_u32)h->bytes[18] << 8 |
-		(wire_u32)h->bytes[19]);
+	return (wire_u32)wire_load32(h->bytes + 16);
 }
 
 WIRE_FN void wire_ipv4_set_dst_addr(struct wire_ipv4 *h, wire_u32 v)
 {
-	h->bytes[16] = (wire_u8)(v >> 24);
-	h->bytes[17] = (wire_u8)(v >> 16);
-	h->bytes[18] = (wire_u8)(v >> 8);
-	h->bytes[19] = (wire_u8)v;
+	wire_store32(h->bytes + 16, (wire_u32)v);
 }
 
 #define WIRE_UDP_LEN 8
@@ -368,53 +387,45 @@ _Static_assert(sizeof(struct wire_udp) == WIRE_UDP_LEN, "udp has no padding");
 /* src_port: byte 0, 16 bits, l4_port */
 WIRE_FN wire_u16 wire_udp_get_src_port(const struct wire_udp *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[0] << 8 |
-		(wire_u32)h->bytes[1]);
+	return (wire_u16)wire_load16(h->bytes + 0);
 }
 
 WIRE_FN void wire_udp_set_src_port(struct wire_udp *h, wire_u16 v)
 {
-	h->bytes[0] = (wire_u8)(v >> 8);
-	h->bytes[1] = (wire_u8)v;
+	wire_store16(h->bytes + 0, (wire_u16)v);
 }
 
 /* dst_port: byte 2, 16 bits, l4_port */
 WIRE_FN wire_u16 wire_udp_get_dst_port(const struct wire_udp *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[2] << 8 |
-		(wire_u32)h->bytes[3]);
+	return (wire_u16)wire_load16(h->bytes + 2);
 }
 
 WIRE_FN void wire_udp_set_dst_port(struct wire_udp *h, wire_u16 v)
 {
-	h->bytes[2] = (wire_u8)(v >> 8);
-	h->bytes[3] = (wire_u8)v;
+	wire_store16(h->bytes + 2, (wire_u16)v);
 }
 
 /* len: byte 4, 16 bits */
 WIRE_FN wire_u16 wire_udp_get_len(const struct wire_udp *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[4] << 8 |
-		(wire_u32)h->bytes[5]);
+	return (wire_u16)wire_load16(h->bytes + 4);
 }
 
 WIRE_FN void wire_udp_set_len(struct wire_udp *h, wire_u16 v)
 {
-	h->bytes[4] = (wire_u8)(v >> 8);
-	h->bytes[5] = (wire_u8)v;
+	wire_store16(h->bytes + 4, (wire_u16)v);
 }
 
 /* checksum: byte 6, 16 bits */
 WIRE_FN wire_u16 wire_udp_get_checksum(const struct wire_udp *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[6] << 8 |
-		(wire_u32)h->bytes[7]);
+	return (wire_u16)wire_load16(h->bytes + 6);
 }
 
 WIRE_FN void wire_udp_set_checksum(struct wire_udp *h, wire_u16 v)
 {
-	h->bytes[6] = (wire_u8)(v >> 8);
-	h->bytes[7] = (wire_u8)v;
+	wire_store16(h->bytes + 6, (wire_u16)v);
 }
 
 #define WIRE_BTH_LEN 12
@@ -481,14 +492,12 @@ WIRE_FN void wire_bth_set_version(struct wire_bth *h, wire_u8 v)
 /* pkey: byte 2, 16 bits */
 WIRE_FN wire_u16 wire_bth_get_pkey(const struct wire_bth *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[2] << 8 |
-		(wire_u32)h->bytes[3]);
+	return (wire_u16)wire_load16(h->bytes + 2);
 }
 
 WIRE_FN void wire_bth_set_pkey(struct wire_bth *h, wire_u16 v)
 {
-	h->bytes[2] = (wire_u8)(v >> 8);
-	h->bytes[3] = (wire_u8)v;
+	wire_store16(h->bytes + 2, (wire_u16)v);
 }
 
 /* fecn: byte 4 bit 7, 1 bit */
@@ -528,15 +537,13 @@ WIRE_FN void wire_bth_set_reserved6(struct wire_bth *h, wire_u8 v)
 WIRE_FN wire_u32 wire_bth_get_dest_qpn(const struct wire_bth *h)
 {
 	return (wire_u32)((wire_u32)h->bytes[5] << 16 |
-		(wire_u32)h->bytes[6] << 8 |
-		(wire_u32)h->bytes[7]);
+		(wire_u32)wire_load16(h->bytes + 6));
 }
 
 WIRE_FN void wire_bth_set_dest_qpn(struct wire_bth *h, wire_u32 v)
 {
 	h->bytes[5] = (wire_u8)(v >> 16);
-	h->bytes[6] = (wire_u8)(v >> 8);
-	h->bytes[7] = (wire_u8)v;
+	wire_store16(h->bytes + 6, (wire_u16)v);
 }
 
 /* ack_req: byte 8 bit 7, 1 bit */
@@ -565,15 +572,13 @@ WIRE_FN void wire_bth_set_extension(struct wire_bth *h, wire_u8 v)
 WIRE_FN wire_u32 wire_bth_get_psn(const struct wire_bth *h)
 {
 	return (wire_u32)((wire_u32)h->bytes[9] << 16 |
-		(wire_u32)h->bytes[10] << 8 |
-		(wire_u32)h->bytes[11]);
+		(wire_u32)wire_load16(h->bytes + 10));
 }
 
 WIRE_FN void wire_bth_set_psn(struct wire_bth *h, wire_u32 v)
 {
 	h->bytes[9] = (wire_u8)(v >> 16);
-	h->bytes[10] = (wire_u8)(v >> 8);
-	h->bytes[11] = (wire_u8)v;
+	wire_store16(h->bytes + 10, (wire_u16)v);
 }
 
 #define WIRE_RETH_LEN 16
@@ -585,60 +590,34 @@ _Static_assert(sizeof(struct wire_reth) == WIRE_RETH_LEN, "reth has no padding")
 /* virtual_address: byte 0, 64 bits */
 WIRE_FN wire_u64 wire_reth_get_virtual_address(const struct wire_reth *h)
 {
-	return (wire_u64)((wire_u64)h->bytes[0] << 56 |
-		(wire_u64)h->bytes[1] << 48 |
-		(wire_u64)h->bytes[2] << 40 |
-		(wire_u64)h->bytes[3] << 32 |
-		(wire_u64)h->bytes[4] << 24 |
-		(wire_u64)h->bytes[5] << 16 |
-		(wire_u64)h->bytes[6] << 8 |
-		(wire_u64)h->bytes[7]);
+	return (wire_u64)wire_load64(h->bytes + 0);
 }
 
 WIRE_FN void wire_reth_set_virtual_address(struct wire_reth *h, wire_u64 v)
 {
-	h->bytes[0] = (wire_u8)(v >> 56);
-	h->bytes[1] = (wire_u8)(v >> 48);
-	h->bytes[2] = (wire_u8)(v >> 40);
-	h->bytes[3] = (wire_u8)(v >> 32);
-	h->bytes[4] = (wire_u8)(v >> 24);
-	h->bytes[5] = (wire_u8)(v >> 16);
-	h->bytes[6] = (wire_u8)(v >> 8);
-	h->bytes[7] = (wire_u8)v;
+	wire_store64(h->bytes + 0, (wire_u64)v);
 }
 
 /* rkey: byte 8, 32 bits */
 WIRE_FN wire_u32 wire_reth_get_rkey(const struct wire_reth *h)
 {
-	return (wire_u32)((wire_u32)h->bytes[8] << 24 |
-		(wire_u32)h->bytes[9] << 16 |
-		(wire_u32)h->bytes[10] << 8 |
-		(wire_u32)h->bytes[11]);
+	return (wire_u32)wire_load32(h->bytes + 8);
 }
 
 WIRE_FN void wire_reth_set_rkey(struct wire_reth *h, wire_u32 v)
 {
-	h->bytes[8] = (wire_u8)(v >> 24);
-	h->bytes[9] = (wire_u8)(v >> 16);
-	h->bytes[10] = (wire_u8)(v >> 8);
-	h->bytes[11] = (wire_u8)v;
+	wire_store32(h->bytes + 8, (wire_u32)v);
 }
 
 /* dma_length: byte 12, 32 bits */
 WIRE_FN wire_u32 wire_reth_get_dma_length(const struct wire_reth *h)
 {
-	return (wire_u32)((wire_u32)h->bytes[12] << 24 |
-		(wire_u32)h->bytes[13] << 16 |
-		(wire_u32)h->bytes[14] << 8 |
-		(wire_u32)h->bytes[15]);
+	return (wire_u32)wire_load32(h->bytes + 12);
 }
 
 WIRE_FN void wire_reth_set_dma_length(struct wire_reth *h, wire_u32 v)
 {
-	h->bytes[12] = (wire_u8)(v >> 24);
-	h->bytes[13] = (wire_u8)(v >> 16);
-	h->bytes[14] = (wire_u8)(v >> 8);
-	h->bytes[15] = (wire_u8)v;
+	wire_store32(h->bytes + 12, (wire_u32)v);
 }
 
 #define WIRE_AETH_LEN 4
@@ -662,15 +641,13 @@ WIRE_FN void wire_aeth_set_syndrome(struct wire_aeth *h, wire_u8 v)
 WIRE_FN wire_u32 wire_aeth_get_msn(const struct wire_aeth *h)
 {
 	return (wire_u32)((wire_u32)h->bytes[1] << 16 |
-		(wire_u32)h->bytes[2] << 8 |
-		(wire_u32)h->bytes[3]);
+		(wire_u32)wire_load16(h->bytes + 2));
 }
 
 WIRE_FN void wire_aeth_set_msn(struct wire_aeth *h, wire_u32 v)
 {
 	h->bytes[1] = (wire_u8)(v >> 16);
-	h->bytes[2] = (wire_u8)(v >> 8);
-	h->bytes[3] = (wire_u8)v;
+	wire_store16(h->bytes + 2, (wire_u16)v);
 }
 
 #define WIRE_IMMDT_LEN 4
@@ -682,18 +659,12 @@ _Static_assert(sizeof(struct wire_immdt) == WIRE_IMMDT_LEN, "immdt has no paddin
 /* immediate: byte 0, 32 bits */
 WIRE_FN wire_u32 wire_immdt_get_immediate(const struct wire_immdt *h)
 {
-	return (wire_u32)((wire_u32)h->bytes[0] << 24 |
-		(wire_u32)h->bytes[1] << 16 |
-		(wire_u32)h->bytes[2] << 8 |
-		(wire_u32)h->bytes[3]);
+	return (wire_u32)wire_load32(h->bytes + 0);
 }
 
 WIRE_FN void wire_immdt_set_immediate(struct wire_immdt *h, wire_u32 v)
 {
-	h->bytes[0] = (wire_u8)(v >> 24);
-	h->bytes[1] = (wire_u8)(v >> 16);
-	h->bytes[2] = (wire_u8)(v >> 8);
-	h->bytes[3] = (wire_u8)v;
+	wire_store32(h->bytes + 0, (wire_u32)v);
 }
 
 #define WIRE_ATOMIC_ETH_LEN 28
@@ -705,93 +676,45 @@ _Static_assert(sizeof(struct wire_atomic_eth) == WIRE_ATOMIC_ETH_LEN, "atomic_et
 /* virtual_address: byte 0, 64 bits */
 WIRE_FN wire_u64 wire_atomic_eth_get_virtual_address(const struct wire_atomic_eth *h)
 {
-	return (wire_u64)((wire_u64)h->bytes[0] << 56 |
-		(wire_u64)h->bytes[1] << 48 |
-		(wire_u64)h->bytes[2] << 40 |
-		(wire_u64)h->bytes[3] << 32 |
-		(wire_u64)h->bytes[4] << 24 |
-		(wire_u64)h->bytes[5] << 16 |
-		(wire_u64)h->bytes[6] << 8 |
-		(wire_u64)h->bytes[7]);
+	return (wire_u64)wire_load64(h->bytes + 0);
 }
 
 WIRE_FN void wire_atomic_eth_set_virtual_address(struct wire_atomic_eth *h, wire_u64 v)
 {
-	h->bytes[0] = (wire_u8)(v >> 56);
-	h->bytes[1] = (wire_u8)(v >> 48);
-	h->bytes[2] = (wire_u8)(v >> 40);
-	h->bytes[3] = (wire_u8)(v >> 32);
-	h->bytes[4] = (wire_u8)(v >> 24);
-	h->bytes[5] = (wire_u8)(v >> 16);
-	h->bytes[6] = (wire_u8)(v >> 8);
-	h->bytes[7] = (wire_u8)v;
+	wire_store64(h->bytes + 0, (wire_u64)v);
 }
 
 /* rkey: byte 8, 32 bits */
 WIRE_FN wire_u32 wire_atomic_eth_get_rkey(const struct wire_atomic_eth *h)
 {
-	return (wire_u32)((wire_u32)h->bytes[8] << 24 |
-		(wire_u32)h->bytes[9] << 16 |
-		(wire_u32)h->bytes[10] << 8 |
-		(wire_u32)h->bytes[11]);
+	return (wire_u32)wire_load32(h->bytes + 8);
 }
 
 WIRE_FN void wire_atomic_eth_set_rkey(struct wire_atomic_eth *h, wire_u32 v)
 {
-	h->bytes[8] = (wire_u8)(v >> 24);
-	h->bytes[9] = (wire_u8)(v >> 16);
-	h->bytes[10] = (wire_u8)(v >> 8);
-	h->bytes[11] = (wire_u8)v;
+	wire_store32(h->bytes + 8, (wire_u32)v);
 }
 
 /* swap_add: byte 12, 64 bits */
 WIRE_FN wire_u64 wire_atomic_eth_get_swap_add(const struct wire_atomic_eth *h)
 {
-	return (wire_u64)((wire_u64)h->bytes[12] << 56 |
-		(wire_u64)h->bytes[13] << 48 |
-		(wire_u64)h->bytes[14] << 40 |
-		(wire_u64)h->bytes[15] << 32 |
-		(wire_u64)h->bytes[16] << 24 |
-		(wire_u64)h->bytes[17] << 16 |
-		(wire_u64)h->bytes[18] << 8 |
-		(wire_u64)h->bytes[19]);
+	return (wire_u64)wire_load64(h->bytes + 12);
 }
 
 WIRE_FN void wire_atomic_eth_set_swap_add(struct wire_atomic_eth *h, wire_u64 v)
 {
-	h->bytes[12] = (wire_u8)(v >> 56);
-	h->bytes[13] = (wire_u8)(v >> 48);
-	h->bytes[14] = (wire_u8)(v >> 40);
-	h->bytes[15] = (wire_u8)(v >> 32);
-	h->bytes[16] = (wire_u8)(v >> 24);
-	h->bytes[17] = (wire_u8)(v >> 16);
-	h->bytes[18] = (wire_u8)(v >> 8);
-	h->bytes[19] = (wire_u8)v;
+	wire_store64(h->bytes + 12, (wire_u64)v);
 }
 
 /* compare: byte 20, 64 bits */
 WIRE_FN wire_u64 wire_atomic_eth_get_compare(const struct wire_atomic_eth *h)
 {
-	return (wire_u64)((wire_u64)h->bytes[20] << 56 |
-		(wire_u64)h->bytes[21] << 48 |
-		(wire_u64)h->bytes[22] << 40 |
-		(wire_u64)h->bytes[23] << 32 |
-		(wire_u64)h->bytes[24] << 24 |
-		(wire_u64)h->bytes[25] << 16 |
-		(wire_u64)h->bytes[26] << 8 |
-		(wire_u64)h->bytes[27]);
+	return (wire_u64)wire_load64(h->bytes + 20);
 }
 
 WIRE_FN void wire_atomic_eth_set_compare(struct wire_atomic_eth *h, wire_u64 v)
 {
-	h->bytes[20] = (wire_u8)(v >> 56);
-	h->bytes[21] = (wire_u8)(v >> 48);
-	h->bytes[22] = (wire_u8)(v >> 40);
-	h->bytes[23] = (wire_u8)(v >> 32);
-	h->bytes[24] = (wire_u8)(v >> 24);
-	h->bytes[25] = (wire_u8)(v >> 16);
-	h->bytes[26] = (wire_u8)(v >> 8);
-	h->bytes[27] = (wire_u8)v;
+	wire_store64(h->bytes + 20, (wire_u64)v);
 }
 
 #define WIRE_ATOMIC_ACK_ETH_LEN 8
@@ -803,26 +726,12 @@ _Static_assert(sizeof(struct wire_atomic_ack_eth) == WIRE_ATOMIC_ACK_ETH_LEN, "a
 /* original_value: byte 0, 64 bits */
 WIRE_FN wire_u64 wire_atomic_ack_eth_get_original_value(const struct wire_atomic_ack_eth *h)
 {
-	return (wire_u64)((wire_u64)h->bytes[0] << 56 |
-		(wire_u64)h->bytes[1] << 48 |
-		(wire_u64)h->bytes[2] << 40 |
-		(wire_u64)h->bytes[3] << 32 |
-		(wire_u64)h->bytes[4] << 24 |
-		(wire_u64)h->bytes[5] << 16 |
-		(wire_u64)h->bytes[6] << 8 |
-		(wire_u64)h->bytes[7]);
+	return (wire_u64)wire_load64(h->bytes + 0);
 }
 
 WIRE_FN void wire_atomic_ack_eth_set_original_value(struct wire_atomic_ack_eth *h, wire_u64 v)
 {
-	h->bytes[0] = (wire_u8)(v >> 56);
-	h->bytes[1] = (wire_u8)(v >> 48);
-	h->bytes[2] = (wire_u8)(v >> 40);
-	h->bytes[3] = (wire_u8)(v >> 32);
-	h->bytes[4] = (wire_u8)(v >> 24);
-	h->bytes[5] = (wire_u8)(v >> 16);
-	h->bytes[6] = (wire_u8)(v >> 8);
-	h->bytes[7] = (wire_u8)v;
+	wire_store64(h->bytes + 0, (wire_u64)v);
 }
 
 #define WIRE_IETH_LEN 4
@@ -834,18 +743,12 @@ _Static_assert(sizeof(struct wire_ieth) == WIRE_IETH_LEN, "ieth has no padding")
 /* rkey: byte 0, 32 bits */
 WIRE_FN wire_u32 wire_ieth_get_rkey(const struct wire_ieth *h)
 {
-	return (wire_u32)((wire_u32)h->bytes[0] << 24 |
-		(wire_u32)h->bytes[1] << 16 |
-		(wire_u32)h->bytes[2] << 8 |
-		(wire_u32)h->bytes[3]);
+	return (wire_u32)wire_load32(h->bytes + 0);
 }
 
 WIRE_FN void wire_ieth_set_rkey(struct wire_ieth *h, wire_u32 v)
 {
-	h->bytes[0] = (wire_u8)(v >> 24);
-	h->bytes[1] = (wire_u8)(v >> 16);
-	h->bytes[2] = (wire_u8)(v >> 8);
-	h->bytes[3] = (wire_u8)v;
+	wire_store32(h->bytes + 0, (wire_u32)v);
 }
 
 #define WIRE_XDATA_LEN 16
@@ -902,15 +805,13 @@ WIRE_FN void wire_xdata_set_reserved_flags(struct wire_xdata *h, wire_u8 v)
 WIRE_FN wire_u32 wire_xdata_get_msn(const struct wire_xdata *h)
 {
 	return (wire_u32)((wire_u32)h->bytes[1] << 16 |
-		(wire_u32)h->bytes[2] << 8 |
-		(wire_u32)h->bytes[3]);
+		(wire_u32)wire_load16(h->bytes + 2));
 }
 
 WIRE_FN void wire_xdata_set_msn(struct wire_xdata *h, wire_u32 v)
 {
 	h->bytes[1] = (wire_u8)(v >> 16);
-	h->bytes[2] = (wire_u8)(v >> 8);
-	h->bytes[3] = (wire_u8)v;
+	wire_store16(h->bytes + 2, (wire_u16)v);
 }
 
 /* reserved_ipsn: byte 4, 8 bits */
@@ -928,15 +829,13 @@ WIRE_FN void wire_xdata_set_reserved_ipsn(struct wire_xdata *h, wire_u8 v)
 WIRE_FN wire_u32 wire_xdata_get_ipsn(const struct wire_xdata *h)
 {
 	return (wire_u32)((wire_u32)h->bytes[5] << 16 |
-		(wire_u32)h->bytes[6] << 8 |
-		(wire_u32)h->bytes[7]);
+		(wire_u32)wire_load16(h->bytes + 6));
 }
 
 WIRE_FN void wire_xdata_set_ipsn(struct wire_xdata *h, wire_u32 v)
 {
 	h->bytes[5] = (wire_u8)(v >> 16);
-	h->bytes[6] = (wire_u8)(v >> 8);
-	h->bytes[7] = (wire_u8)v;
+	wire_store16(h->bytes + 6, (wire_u16)v);
 }
 
 /* reserved_wqe: byte 8, 8 bits */
@@ -954,32 +853,24 @@ WIRE_FN void wire_xdata_set_reserved_wqe(struct wire_xdata *h, wire_u8 v)
 WIRE_FN wire_u32 wire_xdata_get_wqe_sn(const struct wire_xdata *h)
 {
 	return (wire_u32)((wire_u32)h->bytes[9] << 16 |
-		(wire_u32)h->bytes[10] << 8 |
-		(wire_u32)h->bytes[11]);
+		(wire_u32)wire_load16(h->bytes + 10));
 }
 
 WIRE_FN void wire_xdata_set_wqe_sn(struct wire_xdata *h, wire_u32 v)
 {
 	h->bytes[9] = (wire_u8)(v >> 16);
-	h->bytes[10] = (wire_u8)(v >> 8);
-	h->bytes[11] = (wire_u8)v;
+	wire_store16(h->bytes + 10, (wire_u16)v);
 }
 
 /* head: byte 12, 32 bits */
 WIRE_FN wire_u32 wire_xdata_get_head(const struct wire_xdata *h)
 {
-	return (wire_u32)((wire_u32)h->bytes[12] << 24 |
-		(wire_u32)h->bytes[13] << 16 |
-		(wire_u32)h->bytes[14] << 8 |
-		(wire_u32)h->bytes[15]);
+	return (wire_u32)wire_load32(h->bytes + 12);
 }
 
 WIRE_FN void wire_xdata_set_head(struct wire_xdata *h, wire_u32 v)
 {
-	h->bytes[12] = (wire_u8)(v >> 24);
-	h->bytes[13] = (wire_u8)(v >> 16);
-	h->bytes[14] = (wire_u8)(v >> 8);
-	h->bytes[15] = (wire_u8)v;
+	wire_store32(h->bytes + 12, (wire_u32)v);
 }
 
 #define WIRE_XACK_LEN 8
@@ -1036,41 +927,35 @@ WIRE_FN void wire_xack_set_reserved_flags(struct wire_xack *h, wire_u8 v)
 WIRE_FN wire_u32 wire_xack_get_sack_psn(const struct wire_xack *h)
 {
 	return (wire_u32)((wire_u32)h->bytes[1] << 16 |
-		(wire_u32)h->bytes[2] << 8 |
-		(wire_u32)h->bytes[3]);
+		(wire_u32)wire_load16(h->bytes + 2));
 }
 
 WIRE_FN void wire_xack_set_sack_psn(struct wire_xack *h, wire_u32 v)
 {
 	h->bytes[1] = (wire_u8)(v >> 16);
-	h->bytes[2] = (wire_u8)(v >> 8);
-	h->bytes[3] = (wire_u8)v;
+	wire_store16(h->bytes + 2, (wire_u16)v);
 }
 
 /* path: byte 4, 16 bits */
 WIRE_FN wire_u16 wire_xack_get_path(const struct wire_xack *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[4] << 8 |
-		(wire_u32)h->bytes[5]);
+	return (wire_u16)wire_load16(h->bytes + 4);
 }
 
 WIRE_FN void wire_xack_set_path(struct wire_xack *h, wire_u16 v)
 {
-	h->bytes[4] = (wire_u8)(v >> 8);
-	h->bytes[5] = (wire_u8)v;
+	wire_store16(h->bytes + 4, (wire_u16)v);
 }
 
 /* reserved16: byte 6, 16 bits */
 WIRE_FN wire_u16 wire_xack_get_reserved16(const struct wire_xack *h)
 {
-	return (wire_u16)((wire_u32)h->bytes[6] << 8 |
-		(wire_u32)h->bytes[7]);
+	return (wire_u16)wire_load16(h->bytes + 6);
 }
 
 WIRE_FN void wire_xack_set_reserved16(struct wire_xack *h, wire_u16 v)
 {
-	h->bytes[6] = (wire_u8)(v >> 8);
-	h->bytes[7] = (wire_u8)v;
+	wire_store16(h->bytes + 6, (wire_u16)v);
 }
 
 /* ---- p4src/include/codes.p4 ---- */

@@ -13,7 +13,7 @@
 
 WIRE_FN wire_u32 nic_icrc_word(const struct nic_icrc_tables *t, wire_u32 crc, const wire_u8 *at, wire_u32 ones)
 {
-	crc ^= (at[0] | (wire_u32)at[1] << 8 | (wire_u32)at[2] << 16 | (wire_u32)at[3] << 24) | ones;
+	crc ^= __builtin_bswap32(wire_load32(at)) | ones;
 	return t->crc[3][crc & 0xff] ^ t->crc[2][(crc >> 8) & 0xff] ^ t->crc[1][(crc >> 16) & 0xff] ^
 	       t->crc[0][(crc >> 24) & 0xff];
 }
@@ -40,7 +40,7 @@ WIRE_FN int nic_icrc_is_right(const struct nic_icrc_tables *t, const wire_u8 *fr
 	}
 	if (at + WIRE_ICRC_BYTES > end)
 		return 0;
-	return (at[0] | (wire_u32)at[1] << 8 | (wire_u32)at[2] << 16 | (wire_u32)at[3] << 24) == ~crc;
+	return wire_load32(at) == __builtin_bswap32(~crc);
 }
 
 #endif

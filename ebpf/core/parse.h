@@ -20,12 +20,15 @@ struct nic_cursor {
 /* One's complement sum of the IPv4 header without options; 0xffff when the checksum is right (RFC 791). */
 WIRE_FN wire_u32 nic_ipv4_sum(const struct wire_ipv4 *ip)
 {
-	wire_u32 sum = 0;
+	wire_u64 sum = 0;
 
-	for (int i = 0; i < WIRE_IPV4_LEN; i += 2)
-		sum += (wire_u32)ip->bytes[i] << 8 | ip->bytes[i + 1];
+#pragma GCC unroll 5
+	for (int i = 0; i < WIRE_IPV4_LEN; i += 4)
+		sum += wire_load32(ip->bytes + i);
+	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (wire_u32)((sum & 0xffff) + (sum >> 16));
 }
 
 WIRE_FN int nic_parse_ethernet(struct nic_cursor *c, struct nic_packet *p)

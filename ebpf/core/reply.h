@@ -133,9 +133,9 @@ WIRE_FN void nic_reply_body(wire_u8 *ip, const struct nic_qp_config *qp, wire_u8
 	} else {
 		nic_write_bth((void *)(ip + WIRE_IPV4_LEN + WIRE_UDP_LEN), qp, WIRE_BTH_OPCODE_CNP, WIRE_BTH_EXTENSION_NONE,
 			      0, 1);
-#pragma GCC unroll 16
-		for (int i = 0; i < WIRE_CNP_RESERVED_BYTES; i++)
-			after[i] = 0;
+#pragma GCC unroll 4
+		for (int i = 0; i < WIRE_CNP_RESERVED_BYTES; i += 4)
+			wire_store32(after + i, 0);
 	}
 }
 
@@ -173,10 +173,7 @@ WIRE_FN void nic_reply_write(wire_u8 *frame, const struct nic_qp *qp, const stru
 	wire_ethernet_set_src_addr(eth, wire_ethernet_get_dst_addr(eth));
 	wire_ethernet_set_dst_addr(eth, back);
 	nic_reply_body(frame + NIC_IPV4_AT, &qp->config, reply, &f);
-	at[0] = (wire_u8)icrc;
-	at[1] = (wire_u8)(icrc >> 8);
-	at[2] = (wire_u8)(icrc >> 16);
-	at[3] = (wire_u8)(icrc >> 24);
+	wire_store32(at, __builtin_bswap32(icrc));
 }
 
 #endif

@@ -29,13 +29,15 @@ def value_type(bits: int) -> str:
     return "wire_u" + str(next(size for size in (8, 16, 32, 64) if bits <= size))
 
 
-def compile_shim(folder: Path, header: Path, layouts: dict[str, list[tuple[str, int]]]) -> ctypes.CDLL:
+def compile_shim(
+    folder: Path, header: Path, layouts: dict[str, list[tuple[str, int]]], flags: tuple[str, ...]
+) -> ctypes.CDLL:
     functions = "".join(
         FUNCTION.format(name, field, value_type(bits)) for name, layout in layouts.items() for field, bits in layout
     )
     source, library = folder / "shim.c", folder / "shim.so"
     source.write_text(SHIM.format(header=header, functions=functions))
-    subprocess.run(["gcc", *FLAGS, "-shared", "-fPIC", "-o", library, source], check=True)
+    subprocess.run(["gcc", *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source], check=True)
     return ctypes.CDLL(str(library))
 
 
@@ -71,20 +73,24 @@ def random_layouts(seed: int = 1) -> dict[str, list[tuple[str, int]]]:
     return layouts
 
 
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return compile_shim(tmp_path_factory.mktemp("wire"), WIRE / "wire.h", LAYOUTS)
+# Integers byte by byte, and as the eBPF programs read them on little-endian machines.
+both = pytest.fixture(scope="module", params=[(), ("-DWIRE_WORDS",)], ids=["bytes", "words"])
+
+
+@both
+def shim(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return compile_shim(tmp_path_factory.mktemp("wire"), WIRE / "wire.h", LAYOUTS, request.param)
 
 
 ODD = random_layouts()
 
 
-@pytest.fixture(scope="module")
-def odd_shim(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+@both
+def odd_shim(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("odd")
     headers = [make_header(name + "_t", [(f, bits, None) for f, bits in layout]) for name, layout in ODD.items()]
     (folder / "odd.h").write_text(c_header.emit([Source("odd.p4", tuple(headers))]))
-    return compile_shim(folder, folder / "odd.h", ODD)
+    return compile_shim(folder, folder / "odd.h", ODD, request.param)
 
 
 def header_bytes(layout: list[tuple[str, int]]) -> st.SearchStrategy[bytes]:
