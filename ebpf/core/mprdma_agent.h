@@ -281,9 +281,8 @@ WIRE_FN int nic_mprdma_timer(struct nic_qp *qp, int stream, wire_u64 now)
 		m->backoff = 0;
 		m->timeout_at = outstanding ? now + qp->config.timeout_ns : 0;
 	}
-	if (rnr != m->rnr_seen) {
+	if (rnr != m->rnr_seen && outstanding) {
 		/* The agent sends nothing before the RNR timer has run out; only then does a timeout begin. */
-		m->rnr_seen = rnr;
 		m->timeout_at = now + nic_rnr_ns(s->rnr_timer) + qp->config.timeout_ns;
 		nic_mprdma_go_back(&a);
 	} else if (m->timeout_at && now >= m->timeout_at && outstanding) {
@@ -293,6 +292,7 @@ WIRE_FN int nic_mprdma_timer(struct nic_qp *qp, int stream, wire_u64 now)
 		a.e->timeouts++;
 		fired = 1;
 	}
+	m->rnr_seen = rnr;
 	/* next() will be called, and says anew what it waits for. */
 	m->wake_at = 0;
 	nic_mprdma_set_deadline(a.e);

@@ -46,7 +46,7 @@ class Data:
 class Reply:
     """`cumulative`: everything before it has come."""
 
-    nack: bool
+    kind: str  # "ack"; "nack"; "rnr": no receive is posted for the packet
     cumulative: int
     sack: int
     ece: bool
@@ -82,24 +82,29 @@ class Receiver:
             for start in [end - message.packets] * message.packets
         ]
         self.synchronise = [message.synchronise for message in messages for _ in range(message.packets)]
+        self.is_send = [message.completes for message in messages for _ in range(message.packets)]
         self.early: set[int] = set()
         self.next = 0
         self.msn = 0
         self.completed = 0
         self.placed: list[int] = []
 
-    def receive(self, data: Data, marked: bool) -> tuple[str, Reply]:
+    def receive(self, data: Data, marked: bool, ready: bool = True) -> tuple[str, Reply | None]:
+        """`ready`: there is a receive for the packet if it is a SEND's."""
         number = data.number
 
-        def answer(nack: bool) -> Reply:
-            return Reply(nack, self.next, number, marked, data.path, data.again)
+        def answer(kind: str) -> Reply:
+            return Reply(kind, self.next, number, marked, data.path, data.again)
 
         if number >= self.next + self.slots:
-            return "REQUEST_BEYOND", answer(True)
+            return "REQUEST_BEYOND", answer("nack")
         if self.synchronise[number] and number >= self.next and self.next < self.starts_of[number]:
-            return "SYNCHRONISE_REFUSED", answer(True)
+            return "SYNCHRONISE_REFUSED", answer("nack")
         if number < self.next or number in self.early:
-            return "REQUEST_DUPLICATE", answer(False)
+            return "REQUEST_DUPLICATE", answer("ack")
+        if self.is_send[number] and not ready:
+            # A NAK acknowledges all before it, so ahead of its turn there is none.
+            return ("RNR_NAK_SENT", answer("rnr")) if number == self.next else ("REQUEST_EARLY_FAULT", None)
         self.placed.append(number)
         self.early.add(number)
         event = "REQUEST_OUT_OF_ORDER" if number > self.next else "REQUEST_PLACED"
@@ -109,7 +114,7 @@ class Receiver:
             if self.msn < len(self.ends) and self.next == self.ends[self.msn]:
                 self.completed += self.messages[self.msn].completes
                 self.msn += 1
-        return event, answer(False)
+        return event, answer("ack")
 
 
 @dataclass(slots=True)
@@ -147,6 +152,7 @@ class Sender:
     active: int = 0
     wake_at: int | None = None
     news: bool = False
+    not_ready: bool = False
     una_before: int = 0
     nic_random: Random = field(init=False)
     agent_random: Random = field(init=False)
@@ -197,7 +203,9 @@ class Sender:
     # ---- acknowledgements ----
 
     def acknowledge(self, reply: Reply) -> str:
-        if reply.cumulative > self.sent or reply.sack >= self.sent:
+        if reply.cumulative > self.sent or (reply.kind == "ack" and reply.sack >= self.sent):
+            return "ACK_STALE"
+        if reply.kind == "rnr" and not self.una <= reply.cumulative < self.sent:
             return "ACK_STALE"
         self.news = True
         if self.timed_out is not None:
@@ -205,7 +213,11 @@ class Sender:
             self.recovery, self.retx = self.sent, self.timed_out
             self.inflate = self.outstanding
             self.timed_out = None
-        if reply.nack:
+        if reply.kind == "rnr":
+            self.advance(reply.cumulative)
+            self.not_ready = True
+            return "NAK_RECEIVED"
+        if reply.kind == "nack":
             self.advance(reply.cumulative)
             if self.recovery is None and reply.cumulative == self.una < self.sent:
                 self.recovery, self.retx = self.sent, reply.cumulative
@@ -265,7 +277,8 @@ class Sender:
 
     # ---- the agent ----
 
-    def timer(self, now: int) -> bool:
+    def timer(self, now: int, rnr_ns: int = 0) -> bool:
+        """`rnr_ns`: what an RNR NAK asks for."""
         if self.news:
             self.burst_at = now + self.config.rtt_ns // 2
             self.news = False
@@ -274,13 +287,21 @@ class Sender:
             self.backoff = 0
             self.timeout_at = now + self.config.timeout_ns if self.sent > self.una else None
         self.wake_at = None
+        not_ready, self.not_ready = self.not_ready, False
+        if not_ready and self.sent > self.una:
+            self.timeout_at = now + rnr_ns + self.config.timeout_ns
+            self._go_back()
+            return False
         if self.timeout_at is None or now < self.timeout_at or self.sent == self.una:
             return False
         self.backoff = min(self.backoff + 1, 6)
         self.timeout_at = now + (self.config.timeout_ns << self.backoff)
+        self._go_back()
+        return True
+
+    def _go_back(self) -> None:
         self.timed_out = min(self.sent, self.una + self.config.initial_window)
         self.after_timeout = list(range(self.una, self.timed_out))
-        return True
 
     def _send(self, now: int, number: int, path: int, again: bool) -> Data:
         self.active = now

@@ -1,7 +1,11 @@
 #include "mprdma_history.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "nic.h"
 
@@ -28,7 +32,8 @@ struct life {
 	wire_u16 first_of[MPRDMA_PACKETS];        /* by message */
 	wire_u16 sends_before[MPRDMA_PACKETS];    /* by message */
 	wire_u32 total, posted, messages_posted;
-	wire_u64 now;
+	wire_u64 now, ready_at;
+	wire_u32 rnr_seen;
 	wire_u32 said;
 	int rung;
 };
@@ -84,7 +89,7 @@ static struct nic_packet packet(const struct life *l, const struct nic_send *sen
 /* Where the thing lies that a step's argument names, or -1: nothing is under way. */
 static int pick(wire_u32 count, wire_u8 argument)
 {
-	wire_u32 at = argument & ~MPRDMA_MARKED;
+	wire_u32 at = argument & MPRDMA_PLACES;
 
 	return at < count ? (int)at : (int)count - 1;
 }
@@ -127,10 +132,14 @@ static void send(struct life *l, wire_u32 most)
 	struct nic_emitter *e = &l->a.emitter[0];
 	struct nic_send send;
 
+	if (l->a.sender[0].rnr_naks != l->rnr_seen) {
+		l->rnr_seen = l->a.sender[0].rnr_naks;
+		l->ready_at = l->now + nic_rnr_ns(l->a.sender[0].rnr_timer);
+	}
 	if (l->rung || (e->deadline && l->now >= e->deadline))
 		say(l, nic_transport_mprdma.timer(&l->a, 0, l->now));
 	l->rung = 0;
-	for (wire_u32 i = 0; i < most; i++) {
+	for (wire_u32 i = 0; i < most && l->now >= l->ready_at; i++) {
 		wire_u32 sent = (e->snd_nxt - l->h->config.first_psn[0]) & WIRE_PSN_MASK;
 		wire_u32 m = l->messages_posted;
 
@@ -151,15 +160,15 @@ static void send(struct life *l, wire_u32 most)
 	say(l, e->deadline ? (int)e->deadline : -1);
 }
 
-/* One region that holds everything, and a receive for every SEND. */
-static void take_data(struct nic_qp *b, const struct nic_packet *p, wire_u64 place, struct mprdma_ack *ack)
+/* One region that holds everything; `ready`: there is a receive for a SEND. */
+static void take_data(struct nic_qp *b, const struct nic_packet *p, int ready, wire_u64 place, struct mprdma_ack *ack)
 {
 	const struct nic_region region = {
 		.length = 1ull << 40, .arena_offset = BASE, .rkey = 1, .access = 0xf, .pd = b->config.pd,
 		.owner_ip = b->config.local_ip,
 	};
 	struct nic_recv recv = { .length = 1u << 30, .lkey = 1, .va = p->va };
-	const struct nic_refs refs = { .region = &region, .recv = &recv };
+	const struct nic_refs refs = { .region = &region, .recv = ready ? &recv : NULL };
 	struct nic_verdict out = { 0 };
 
 	nic_transport_mprdma.data(b, 0, p, &refs, 0, &out);
@@ -205,7 +214,7 @@ void mprdma_data(struct nic_qp *b, const struct mprdma_sent *data, int marked, s
 		.ecn = marked ? WIRE_ECN_CE : WIRE_ECN_ECT_0,
 	};
 
-	take_data(b, &p, index * MTU, out);
+	take_data(b, &p, 1, index * MTU, out);
 }
 
 void mprdma_take(struct nic_qp *a, const struct mprdma_ack *ack)
@@ -220,20 +229,22 @@ wire_u32 mprdma_bytes(void)
 	return NIC_MPRDMA_BYTES;
 }
 
-static void receive_data(struct life *l, const struct nic_packet *arrived, int marked)
+static void receive_data(struct life *l, const struct nic_packet *arrived, wire_u8 argument)
 {
 	wire_u32 number = (arrived->psn - l->h->config.first_psn[0]) & WIRE_PSN_MASK;
 	struct nic_packet p = *arrived;
 	struct mprdma_ack ack;
 
-	if (marked)
+	if (argument & MPRDMA_MARKED)
 		p.ecn = WIRE_ECN_CE;
-	take_data(&l->b, &p, (wire_u64)number * MTU, &ack);
+	take_data(&l->b, &p, !(argument & MPRDMA_NOT_READY), (wire_u64)number * MTU, &ack);
 	say(l, ack.event);
 	say(l, ack.placed);
 	say_psn(l, l->b.receiver[0].epsn);
 	say(l, (int)l->b.receiver[0].msn);
 	say(l, (int)l->b.receiver[0].completed);
+	if (!(ack.flags & NIC_FLAGS_ACK))
+		return;
 	say_psn(l, ack.psn);
 	say(l, ack.syndrome);
 	say(l, ack.flags);
@@ -282,7 +293,7 @@ static void step(struct life *l, wire_u8 what, wire_u8 argument)
 	case MPRDMA_DATA_TWICE:
 	case MPRDMA_DATA_LOST:
 		if (pick_data(&l->data, argument, what == MPRDMA_DATA_TWICE, &data) && what != MPRDMA_DATA_LOST)
-			receive_data(l, &data, argument & MPRDMA_MARKED);
+			receive_data(l, &data, argument);
 		break;
 	case MPRDMA_ACK:
 	case MPRDMA_ACK_TWICE:
@@ -327,4 +338,92 @@ wire_u32 mprdma_history_run(const struct mprdma_history *h)
 	said = l->said;
 	free(l);
 	return said;
+}
+
+/* ---- two threads ---- */
+
+#define WIRE_ROOM 1024 /* a power of two */
+
+struct race {
+	struct nic_qp *a, *b;
+	struct mprdma_sent wire[WIRE_ROOM]; /* from agent to NIC */
+	atomic_uint sent, taken;
+	atomic_int over;
+	wire_u32 lost, random;
+};
+
+static wire_u64 clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (wire_u64)t.tv_sec * 1000000000u + (wire_u64)t.tv_nsec;
+}
+
+/* The receiver's NIC and, behind a network without delay, the sender's. */
+static void *nic_thread(void *argument)
+{
+	struct race *r = argument;
+
+	while (!atomic_load(&r->over)) {
+		wire_u32 at = atomic_load_explicit(&r->taken, memory_order_relaxed);
+		struct mprdma_sent data;
+		struct mprdma_ack ack;
+
+		if (at == atomic_load_explicit(&r->sent, memory_order_acquire)) {
+			sched_yield();
+			continue;
+		}
+		data = r->wire[at % WIRE_ROOM];
+		atomic_store_explicit(&r->taken, at + 1, memory_order_release);
+		if (nic_mprdma_random(&r->random) % 1000 < r->lost)
+			continue;
+		mprdma_data(r->b, &data, 0, &ack);
+		if (nic_mprdma_random(&r->random) % 1000 >= r->lost)
+			mprdma_take(r->a, &ack);
+	}
+	return NULL;
+}
+
+wire_u32 mprdma_race(struct nic_qp *a, struct nic_qp *b, wire_u32 packets, wire_u32 lost, wire_u64 patience_ns)
+{
+	struct race *r = calloc(1, sizeof(*r));
+	wire_u32 first = a->config.first_psn[0], acks = 0, una = first;
+	wire_u64 moved = clock_ns();
+	pthread_t thread;
+
+	if (!r)
+		return 0;
+	r->a = a;
+	r->b = b;
+	r->lost = lost;
+	r->random = 1;
+	a->emitter[0].posted = nic_psn_add(first, packets);
+	if (pthread_create(&thread, NULL, nic_thread, r)) {
+		free(r);
+		return 0;
+	}
+	while (una != a->emitter[0].posted && clock_ns() - moved < patience_ns) {
+		wire_u32 seen = __atomic_load_n(&a->sender[0].acks, __ATOMIC_ACQUIRE);
+		wire_u32 at = atomic_load_explicit(&r->sent, memory_order_relaxed);
+		struct mprdma_sent send;
+		int rung = seen != acks;
+
+		acks = seen;
+		if (at - atomic_load_explicit(&r->taken, memory_order_acquire) < WIRE_ROOM &&
+		    mprdma_next(a, clock_ns(), rung, &send)) {
+			r->wire[at % WIRE_ROOM] = send;
+			atomic_store_explicit(&r->sent, at + 1, memory_order_release);
+		} else {
+			sched_yield();
+		}
+		if (una != __atomic_load_n(&a->sender[0].snd_una, __ATOMIC_ACQUIRE)) {
+			una = a->sender[0].snd_una;
+			moved = clock_ns();
+		}
+	}
+	atomic_store(&r->over, 1);
+	pthread_join(thread, NULL);
+	free(r);
+	return (wire_u32)nic_psn_distance(una, first);
 }

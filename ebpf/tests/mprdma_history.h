@@ -21,7 +21,10 @@ enum mprdma_step {
 };
 
 /* Bits of the argument of what arrives; the others: how many places behind the oldest one. */
-#define MPRDMA_MARKED 0x80
+#define MPRDMA_MARKED    0x80
+#define MPRDMA_NOT_READY 0x40 /* a SEND finds no receive */
+#define MPRDMA_PLACES    0x3f
+
 
 #define MPRDMA_PACKETS 1024 /* posted in a history, at most */
 #define MPRDMA_FLIGHT  256  /* under way in one direction, at most; more are lost */
@@ -68,6 +71,12 @@ wire_u32 mprdma_history_run(const struct mprdma_history *h);
 int mprdma_next(struct nic_qp *a, wire_u64 now, int rung, struct mprdma_sent *out);
 void mprdma_data(struct nic_qp *b, const struct mprdma_sent *data, int marked, struct mprdma_ack *out);
 void mprdma_take(struct nic_qp *a, const struct mprdma_ack *ack);
+/*
+ * Agent and NIC in threads of their own, as in user space and XDP: `packets` of one packet each through a network that
+ * loses `lost` of 1000 packets and acknowledgements.  Returns how many were delivered; it gives up when for `patience_ns`
+ * nothing is.
+ */
+wire_u32 mprdma_race(struct nic_qp *a, struct nic_qp *b, wire_u32 packets, wire_u32 lost, wire_u64 patience_ns);
 /* What a connection takes on the NIC beyond RoCEv2. */
 wire_u32 mprdma_bytes(void);
 

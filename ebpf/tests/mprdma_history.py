@@ -18,17 +18,19 @@ HISTORY = CModule(
     interface=(*build.NATIVE.interface[:-1], "ebpf/tests/mprdma_history.h"),
     sources=("ebpf/tests/mprdma_history.c",),
     includes=("ebpf/tests", "ebpf/core", "wire"),
+    libraries=("pthread",),
     prelude=build.NATIVE.prelude,
 )
 ffi, lib = HISTORY.load(ROOT)
 
 POST, WAIT, SEND, DATA, DATA_TWICE, DATA_LOST, ACK, ACK_TWICE, ACK_LOST = range(lib.MPRDMA_STEPS)
-MARKED = lib.MPRDMA_MARKED
+MARKED, NOT_READY, PLACES = lib.MPRDMA_MARKED, lib.MPRDMA_NOT_READY, lib.MPRDMA_PLACES
 FLIGHT = lib.MPRDMA_FLIGHT
-ROUNDS = 600
-ROOM = 1 << 16
+ROUNDS = 3000
+RNR_TIMER, RNR_NS = 2, 20_000  # IBTA vol. 1, table 45
+ROOM = 1 << 17
 AGAIN, SACKED, ECE, HAS_XACK = 0x1, 0x8, 0x10, 0x40  # nic_packet.flags
-ACK_SYNDROME, NACK_SYNDROME = 0x1F, 0x60
+ACK_SYNDROME, NACK_SYNDROME, RNR_SYNDROME = 0x1F, 0x60, 0x20
 EVENTS = {event.name: int(event) for event in NicEvent}
 
 
@@ -51,7 +53,7 @@ def core_says(history: History) -> list[int]:
         config.alpha_per_mille,
     )
     c.rtt_ns, c.timeout_ns, c.source_port = config.rtt_ns, config.timeout_ns, config.source_port
-    c.random_seed = config.random_seed
+    c.random_seed, c.rnr_timer = config.random_seed, RNR_TIMER
     c.first_psn[0] = history.first_psn
     packets = ffi.new("wire_u16[]", [message.packets for message in history.messages])
     flags = ffi.new("wire_u8[]", [message.completes + 2 * message.synchronise for message in history.messages])
@@ -77,6 +79,7 @@ class Life:
         self.acks: list[Reply] = []
         self.messages_posted = 0
         self.now = 1
+        self.ready_at = 0  # the agent sends nothing before, after an RNR NAK
         self.said: list[int] = []
 
     def run(self) -> list[int]:
@@ -113,7 +116,7 @@ class Life:
         elif what <= DATA_LOST:
             data = self.pick(self.data, argument, what == DATA_TWICE)
             if data and what != DATA_LOST:
-                self.receive_data(data, bool(argument & MARKED))
+                self.receive_data(data, bool(argument & MARKED), not argument & NOT_READY)
         else:
             reply = self.pick(self.acks, argument, what == ACK_TWICE)
             if reply and what != ACK_LOST:
@@ -124,14 +127,16 @@ class Life:
     def pick(self, flight: list[Any], argument: int, keep: bool) -> Any:
         if not flight:
             return None
-        at = min(argument & ~MARKED, len(flight) - 1)
+        at = min(argument & PLACES, len(flight) - 1)
         return flight[at] if keep else flight.pop(at)
 
     def send(self, most: int) -> None:
         sender, say = self.sender, self.said
+        if sender.not_ready:
+            self.ready_at = self.now + RNR_NS
         if sender.news or (sender.deadline is not None and self.now >= sender.deadline):
-            say.append(sender.timer(self.now))
-        for _ in range(most):
+            say.append(sender.timer(self.now, RNR_NS))
+        for _ in range(most if self.now >= self.ready_at else 0):
             data = sender.poll(self.now)
             if data is None:
                 break
@@ -140,16 +145,18 @@ class Life:
                 self.data.append(data)
         say.append(-1 if sender.deadline is None else sender.deadline)
 
-    def receive_data(self, data: Data, marked: bool) -> None:
+    def receive_data(self, data: Data, marked: bool = False, ready: bool = True) -> None:
         receiver = self.receiver
-        event, reply = receiver.receive(data, marked)
+        event, reply = receiver.receive(data, marked, ready)
         placed = event in ("REQUEST_PLACED", "REQUEST_OUT_OF_ORDER")
         self.said += (EVENTS[event], placed, receiver.next, receiver.msn, receiver.completed)
-        flags = HAS_XACK | (0 if reply.nack else SACKED) | (ECE if reply.ece else 0) | (AGAIN if reply.again else 0)
-        # The BTH of an ACK names the last packet in order, that of a NACK the first missing one.
-        self.said += (
-            (reply.cumulative, NACK_SYNDROME, flags) if reply.nack else (reply.cumulative - 1, ACK_SYNDROME, flags)
-        )
+        if reply is None:
+            return
+        acks = reply.kind == "ack"
+        flags = HAS_XACK | (SACKED if acks else 0) | (ECE if reply.ece else 0) | (AGAIN if reply.again else 0)
+        # The BTH of an ACK names the last packet in order, that of a NAK the first missing one.
+        syndrome = {"ack": ACK_SYNDROME, "nack": NACK_SYNDROME, "rnr": RNR_SYNDROME | RNR_TIMER}[reply.kind]
+        self.said += (reply.cumulative - acks, syndrome, flags)
         if len(self.acks) < FLIGHT:
             self.acks.append(reply)
 
@@ -175,6 +182,7 @@ class Weather:
     lost: int
     twice: int
     marked: int     # of 8
+    not_ready: int  # of 8
     waits: int
     synchronise: bool
     steps: int
@@ -209,5 +217,7 @@ class Weather:
                 steps.append(chance.choice((0, 3, 30)))
             else:
                 marked = chance.random() * 8 < self.marked
-                steps.append(int(chance.random() * (self.reorder + 1)) | (MARKED if marked else 0))
+                not_ready = chance.random() * 8 < self.not_ready
+                place = int(chance.random() * (self.reorder + 1))
+                steps.append(place | (MARKED if marked else 0) | (NOT_READY if not_ready else 0))
         return History(config, messages, self.first_psn, bytes(steps))

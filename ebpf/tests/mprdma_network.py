@@ -58,6 +58,7 @@ class Path:
 class Connection:
     config: Config
     first_psn: int
+    endless: bool = True
     a: Any = field(init=False)
     b: Any = field(init=False)
     rung: bool = False
@@ -77,7 +78,8 @@ class Connection:
             c.first_psn[0] = self.first_psn
         self.a.sender[0].snd_una = self.b.receiver[0].epsn = self.first_psn
         self.a.emitter[0].snd_nxt = self.a.emitter[0].posted = self.first_psn
-        self.post(ENDLESS)
+        if self.endless:
+            self.post(ENDLESS)
 
     def post(self, packets: int) -> None:
         emitter = self.a.emitter[0]
