@@ -102,7 +102,7 @@ WIRE_FN wire_u64 nic_irn_due(const struct nic_qp *qp, const struct nic_irn_view 
 	return v->in_flight ? v->m->armed + (timeout << v->m->backoff) : 0;
 }
 
-/* A packet that recovery wants sent; 0: there is none. */
+/* A packet that recovery wants sent; 0: there is none.  In recovery the cursor is never behind snd_una. */
 WIRE_FN int nic_irn_lost(const struct nic_irn_view *v, wire_u32 *psn)
 {
 	const struct nic_bitmap1 *sacked = &v->s->transport.sacked;
@@ -112,8 +112,6 @@ WIRE_FN int nic_irn_lost(const struct nic_irn_view *v, wire_u32 *psn)
 
 	if (!v->m->in_recovery)
 		return 0;
-	if (nic_psn_distance(from, v->una) < 0)
-		from = v->una;
 	span = nic_psn_distance(end, from);
 	if (span <= 0)
 		return 0;
@@ -122,7 +120,7 @@ WIRE_FN int nic_irn_lost(const struct nic_irn_view *v, wire_u32 *psn)
 	if (v->m->pending && known < 1)
 		known = 1;
 	if (known > extent)
-		extent = known < span ? known : span;
+		extent = known;
 	hole = (int)nic_bitmap1_hole(sacked, from, (wire_u32)extent);
 	*psn = nic_psn_add(from, (wire_u32)hole);
 	return hole < extent;

@@ -1,9 +1,18 @@
 /*
- * What IRN (Mittal et al., SIGCOMM 2018) remembers of a stream beyond RoCEv2: the receiver's 2-bitmap, the sender's bitmap
- * of selective acknowledgements (state.h), and this.  All zero is the state before the first packet.
+ * What IRN (Mittal et al., SIGCOMM 2018) remembers of a stream beyond RoCEv2: bitmaps (state.h) and this.  All zero is the
+ * state before the first packet.
  *
- * The paper's section on NIC state has the same: two bitmaps a receiver, one a sender, the packet to retransmit, the
- * recovery sequence and four flags.
+ * On the NIC, in bytes for a queue pair with both streams, at L = 128 slots (BDP cap of 100 to 128 packets):
+ *
+ *  64  2-bitmaps    5.3    of requests at the responder and of responses at the requester: two bits for each slot
+ *  32  bitmaps      3.1    of selective acknowledgements at the sender of either: one bit for each slot
+ *   6  cursor       3.1    24 bits and the flags, for either sender
+ *   6  recover      3.1    24 bits
+ *   6  lost_to      -      24 bits; in the paper's logic RNR falls back to RoCE's go-back-N
+ *  ---
+ * 114  bytes; the paper's own count is five bitmaps and 52 bits, that of Eunomia's table 1 is 125 + 20
+ *
+ * snd_una, the expected PSN, MSN and the retransmission timer are RoCEv2's own; what is "seen" is between NIC and agent.
  */
 #ifndef NIC_IRN_STATE_H
 #define NIC_IRN_STATE_H
@@ -24,5 +33,10 @@ struct nic_irn_emitter {
 	wire_u8 backoff;      /* doublings of the timeout */
 	wire_u8 reserved[5];
 };
+
+#define NIC_IRN_BYTES(slots) (2 * 2 * (slots) / 8 + 2 * (slots) / 8 + 2 * 9)
+
+_Static_assert(NIC_IRN_BYTES(128) == 114 && NIC_IRN_BYTES(128) <= 145, "Eunomia, table 1: IRN at 100 packets");
+_Static_assert(sizeof(struct nic_irn_emitter) <= 88, "the room that struct nic_emitter has");
 
 #endif

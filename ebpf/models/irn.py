@@ -142,6 +142,7 @@ class Sender:
     sacks: int = 0
     marks: int = 0
     messages: int = 0
+    heard: bool = False  # `messages` has been told
     # the agent's
     recovering: bool = False
     wanted: int | None = None  # to be sent again first
@@ -167,7 +168,7 @@ class Sender:
         self.acks += 1
         self.marks += answer.marked
         if moved >= 0:
-            self.messages = answer.messages
+            self.messages, self.heard = answer.messages, True
         if answer.kind == "rnr":
             self.rnr_naks += 1
             self.rnr_code = rnr_code
@@ -206,7 +207,7 @@ class Sender:
                 self._recover(self.nxt)
 
     def _lost(self) -> int | None:
-        """Section 3.1: the packet that recovery starts with, then each with a selectively acknowledged one behind it."""
+        """Section 3.1: the packet that recovery starts with, then each before a selectively acknowledged one."""
         if not self.recovering:
             return None
         if self.wanted is not None and self.wanted >= self.una and self.wanted not in self.sacked:
