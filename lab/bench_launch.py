@@ -93,7 +93,7 @@ def measure(topology: str, started: float) -> dict[str, Any]:
 
 def _first_byte(lab: Any) -> float:
     """When a byte of the first host's was in the last host's memory."""
-    from rdma.verbs import Access, Device, Write
+    from rdma.verbs import Access, Device, Opcode, SendWR
 
     src, dst = lab.topology.hosts[0].name, lab.topology.hosts[-1].name
     with Device.open(lab.verbs_socket(src)) as near, Device.open(lab.verbs_socket(dst)) as far:
@@ -103,7 +103,8 @@ def _first_byte(lab: Any) -> float:
         sender = source.pd.create_qp(completions)
         lab.connect(src, sender, dst, destination.pd.create_qp(far.create_cq()))
         source.buf[0] = 1
-        sender.post_send(Write(1, source, remote_addr=destination.addr, rkey=destination.rkey, length=1))
+        write = SendWR(1, Opcode.RDMA_WRITE, source.sge(), remote_addr=destination.addr, rkey=destination.rkey)
+        sender.post_send(write)
         while not destination.buf[0]:
             for completion in completions.poll():
                 if not completion.ok:

@@ -19,7 +19,7 @@ from lab.paths import edges_of_flow, paths_taken
 from lab.results import LinkRecord, PortRecord, TransferRecord
 from mininet_topos.topology import Topology
 from rdma.protocol import MESSAGE_MAX
-from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, VerbsError, Write
+from rdma.verbs import CQ, MR, QP, Access, Device, Opcode, SendWR, VerbsError
 
 # How often the laboratory's processes are looked after while transfers run.
 _LOOK_S = 0.5
@@ -74,10 +74,10 @@ def default_file() -> Path:
 class _Transfer:
     src: str
     dst: str
-    sender: QueuePair
-    source: MemoryRegion  # at the sender, filled
-    destination: MemoryRegion  # at the receiver, zero
-    completions: CompletionQueue  # of the sender
+    sender: QP
+    source: MR  # at the sender, filled
+    destination: MR  # at the receiver, zero
+    completions: CQ  # of the sender
     missing: int = 0  # completions
     seconds: float = 0.0
 
@@ -87,11 +87,10 @@ class _Transfer:
         self.missing = len(offsets)
         self.sender.post_send(
             *(
-                Write(
+                SendWR(
                     wr_id=offset,
-                    mr=self.source,
-                    offset=offset,
-                    length=min(MESSAGE_MAX, self.source.length - offset),
+                    opcode=Opcode.RDMA_WRITE,
+                    sg=self.source.sge(offset, min(MESSAGE_MAX, self.source.length - offset)),
                     remote_addr=self.destination.addr + offset,
                     rkey=self.destination.rkey,
                 )

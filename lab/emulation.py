@@ -32,7 +32,7 @@ from lab.results import LinkRecord, PortRecord
 from mininet_topos.fabric import CONTROL_SOCKET
 from mininet_topos.network import LabNetwork
 from mininet_topos.system import NetworkError
-from rdma.verbs import QueuePair
+from rdma.verbs import QP
 
 _BMV2_PROGRAMS = ("simple_switch_grpc", "p4c-bm2-ss")
 _PLAIT_SWITCH = (sys.executable, "-m", "fastswitch.daemon", "--die-with-parent")
@@ -203,9 +203,9 @@ class Emulation:
     def connect(
         self,
         a: str,
-        qp_a: QueuePair,
+        qp_a: QP,
         b: str,
-        qp_b: QueuePair,
+        qp_b: QP,
         numbers: random.Random | None = None,
         nic: HostNic = GBN,
         mark_remaining: bool = False,
@@ -213,7 +213,7 @@ class Emulation:
         """Brings two queue pairs of hosts a and b to RTS, each with the other as its peer.
 
         numbers: draws the first PSNs and UDP source ports; without, those of the laboratory's seed go on.
-        mark_remaining: see `QueuePair.modify_rts`.
+        mark_remaining: see `QP.modify_rts`.
         """
         draw = (numbers or self._random).getrandbits
         psn_a, psn_b = draw(24), draw(24)
@@ -222,7 +222,7 @@ class Emulation:
             (b, qp_b, a, qp_a, psn_a, psn_b),
         ):
             qp.modify_rtr(
-                dest_qpn=peer.qpn,
+                dest_qpn=peer.qp_num,
                 dest_ip=self.topology.node(there).address,
                 rq_psn=rq_psn,
                 path_mtu=PATH_MTU_BYTES,

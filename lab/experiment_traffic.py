@@ -16,7 +16,7 @@ from lab.emulation import Emulation
 from lab.errors import PlaitError
 from lab.nics import HostNic
 from lab.workload import Flow
-from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, VerbsError, Write
+from rdma.verbs import CQ, MR, QP, Access, Device, Opcode, SendWR, VerbsError
 
 # How often the laboratory's processes are looked after while nothing is due.
 _LOOK_S = 0.5
@@ -64,9 +64,9 @@ class TrafficResult:
 @dataclass(slots=True)
 class _Host:
     device: Device
-    source: MemoryRegion
-    target: MemoryRegion
-    completions: CompletionQueue
+    source: MR
+    target: MR
+    completions: CQ
 
 
 class _Endpoints:
@@ -89,7 +89,7 @@ class _Endpoints:
                 source.buf[:] = rng.randbytes(len(source.buf))
                 target = domains[name].reg_mr(received.get(name, 1), Access.LOCAL_WRITE | Access.REMOTE_WRITE)
                 self.hosts[name] = _Host(device, source, target, device.create_cq(counts[name] + 1))
-            self.senders: list[QueuePair] = []
+            self.senders: list[QP] = []
             for flow in flows:
                 sender = domains[flow.src].create_qp(self.hosts[flow.src].completions, max_send_wr=1)
                 receiver = domains[flow.dst].create_qp(self.hosts[flow.dst].completions, max_send_wr=1)
@@ -101,7 +101,8 @@ class _Endpoints:
 
     def post(self, index: int, flow: Flow) -> None:
         source, target = self.hosts[flow.src].source, self.hosts[flow.dst].target
-        write = Write(wr_id=index, mr=source, length=flow.bytes, remote_addr=target.addr, rkey=target.rkey)
+        sg = source.sge(length=flow.bytes)
+        write = SendWR(index, Opcode.RDMA_WRITE, sg, remote_addr=target.addr, rkey=target.rkey)
         self.senders[index].post_send(write)
 
     def counters(self) -> dict[str, int]:

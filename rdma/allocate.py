@@ -35,16 +35,17 @@ class SlotNumbers:
         self._free.append(number % self._slots)
 
 
-class Arena:
-    """First fit over whole pages; neighbours that are free are one range."""
+class Ranges:
+    """First fit over whole pages of `what`; neighbours that are free are one range."""
 
-    def __init__(self, size: int, page: int) -> None:
+    def __init__(self, what: str, size: int, page: int = 1) -> None:
+        self._what = what
         self._page = page
         self._size = size
         self._free: list[tuple[int, int]] = [(0, size)]  # (offset, length), by offset
 
     @property
-    def free_bytes(self) -> int:
+    def free(self) -> int:
         return sum(length for _, length in self._free)
 
     def rounded(self, length: int) -> int:
@@ -59,9 +60,7 @@ class Arena:
                 else:
                     self._free[index] = (offset + length, room - length)
                 return offset
-        raise Exhausted(
-            f"no {length} bytes of registered memory left in one piece: {self.free_bytes} of {self._size} are free"
-        )
+        raise Exhausted(f"no {length} {self._what} left in one piece: {self.free} of {self._size} are free")
 
     def give_back(self, offset: int, length: int) -> None:
         length = self.rounded(length)

@@ -7,11 +7,16 @@ from pathlib import Path
 
 from ebpf.c_module import CModule
 
+_SOURCES = (
+    *("engine", "memory", "timers", "host", "packet", "news"),
+    *("qp", "request", "response", "receive", "cq", "jobs", "frame"),
+)
+
 ENGINE = CModule(
     name="_rdma_engine",
     folder="rdma",
     interface=("rdma/csrc/api.h",),
-    sources=tuple(f"rdma/csrc/{name}.c" for name in ("engine", "host", "qp", "cq", "frame")),
+    sources=tuple(f"rdma/csrc/{name}.c" for name in _SOURCES),
     includes=("rdma/csrc", "ebpf/core", "wire"),
     libraries=("z", "pthread"),
 )

@@ -16,7 +16,14 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _INTERFACE = re.compile(r"[^/\s]{1,15}")
 
 PATH_MTUS = (256, 512, 1024, 2048, 4096)  # IBTA vol. 1, section 9.7.1
-HEADER_BYTES = 20 + 8 + 12 + 16 + 4  # what an interface's MTU must hold beside a path MTU: IPv4, UDP, BTH, RETH, ICRC
+# What an interface's MTU must hold beside a path MTU: IPv4, UDP, BTH, xdata, RETH, ImmDt, ICRC.
+HEADER_BYTES = 20 + 8 + 12 + 16 + 16 + 4 + 4
+FRAME_BYTES = 14 + HEADER_BYTES
+SLOTS_MAX = 256  # NIC_BITMAP_SLOTS of ebpf/core/state.h
+SLOTS_MIN = 16
+WINDOW_UNPACED = 128  # packets, where no rate is known to derive a window from
+WINDOW_MAX = (1 << 16) - 1
+CONGESTION_CONTROLS = ("window", "dcqcn", "none")
 
 
 class ConfigError(Exception):
@@ -83,16 +90,32 @@ class HostConfig:
 
 @dataclass(frozen=True, slots=True)
 class NicConfig:
-    """The whole file.  Times and the window are defaults for queue pairs that do not set their own."""
+    """The whole file.  What a queue pair may choose stands here as its default; 0: derived from rate and round trip.
+
+    congestion: "window" keeps at most window_packets in flight, "dcqcn" sets a rate besides, "none" takes the largest
+    window there is.  MP-RDMA and Eunomia bring what they have of their own in any case.
+    """
 
     hosts: tuple[HostConfig, ...]
     run_dir: str
     memory_bytes: int = 64 << 20
     mtu: int = 1024  # path MTU: payload bytes a packet
     transport: str = "gbn"
+    transports: tuple[str, ...] = ()  # others that queue pairs may ask for; each takes a while to load
+    check_icrc: bool = False
+    congestion: str = "window"
     queue_pairs: int = 4096
     regions: int = 4096
-    window_packets: int = 128
+    receive_queues: int = 4096
+    receives: int = 1 << 17  # of all queues together
+    window_packets: int = 0
+    slots: int = 0  # packets that a receiver tracks out of order, a power of two: IRN's BDP cap, MP-RDMA's L
+    delta: int = 0  # MP-RDMA, section 3.3: by how many packets paths may differ
+    initial_window: int = 0  # MP-RDMA, section 3.2: packets
+    probe_per_mille: int = 10  # MP-RDMA, section 3.5: p = 1 %
+    alpha_per_mille: int = 1000  # MP-RDMA, section 5.4: alpha = 1
+    priority: int = 0  # PFC
+    min_rnr_timer: int = 12  # IBTA vol. 1, table 45: 0.64 ms
     ack_interval: int = 8  # ask for an acknowledgement at least each so many packets
     rtt_us: int = 1000
     min_timeout_us: int = 20_000  # below this, a busy machine's scheduling looks like loss
@@ -105,11 +128,26 @@ class NicConfig:
         _expect(isinstance(self.run_dir, str) and bool(self.run_dir), where, "'run_dir' must be a folder's path")
         _expect(self.mtu in PATH_MTUS, where, f"'mtu' must be one of {', '.join(map(str, PATH_MTUS))}")
         _expect(isinstance(self.transport, str), where, "'transport' must be a name")
+        for name in self.transports:
+            _expect(isinstance(name, str), where, "'transports' must be names")
+        for key in ("exit_with_parent", "check_icrc"):
+            _expect(isinstance(getattr(self, key), bool), where, f"{key!r} must be true or false")
+        _expect(all(isinstance(name, str) for name in self.transports), where, "'transports' must be a list of names")
+        _expect(isinstance(self.check_icrc, bool), where, "'check_icrc' must be true or false")
         for key, low, high in (
             ("memory_bytes", 4096, 1 << 40),
             ("queue_pairs", 1, 1 << 20),
             ("regions", 1, 1 << 20),
-            ("window_packets", 1, (1 << 23) - 1),
+            ("receive_queues", 1, 1 << 20),
+            ("receives", 1, 1 << 22),
+            ("window_packets", 0, WINDOW_MAX),
+            ("slots", 0, SLOTS_MAX),
+            ("delta", 0, SLOTS_MAX),
+            ("initial_window", 0, SLOTS_MAX),
+            ("probe_per_mille", 0, 1000),
+            ("alpha_per_mille", 0, 60_000),
+            ("priority", 0, 7),
+            ("min_rnr_timer", 0, 31),
             ("ack_interval", 1, 1 << 20),
             ("rtt_us", 1, 60_000_000),
             ("min_timeout_us", 1, 60_000_000),
@@ -118,16 +156,50 @@ class NicConfig:
         ):
             value = getattr(self, key)
             _expect(_is_int(value) and low <= value <= high, where, f"{key!r} must be an integer in {low}..{high}")
-        _expect(isinstance(self.exit_with_parent, bool), where, "'exit_with_parent' must be true or false")
+        _expect(not self.slots & (self.slots - 1), where, "'slots' must be a power of two")
+        controls = ", ".join(CONGESTION_CONTROLS)
+        _expect(self.congestion in CONGESTION_CONTROLS, where, f"'congestion' must be one of {controls}")
         for key in ("name", "mac", "ipv4"):
             values = [getattr(host, key) for host in self.hosts]
             double = next((value for value in values if values.count(value) > 1), None)
             _expect(double is None, where, f"two hosts have the {key} {double!r}")
 
+    @property
+    def loaded_transports(self) -> tuple[str, ...]:
+        """The default first."""
+        return tuple(dict.fromkeys((self.transport, *self.transports)))
+
+    def bdp_packets(self, rate_bps: int) -> int:
+        """Full packets that a path of that rate holds for a round trip, rounded up."""
+        return -(-rate_bps * self.rtt_us // (8 * 10**6 * (self.mtu + FRAME_BYTES)))
+
+    def window(self, rate_bps: int) -> int:
+        """Packets in flight at most: two bandwidth-delay products, so that jitter does not stall the sender."""
+        if self.window_packets or not rate_bps:
+            return self.window_packets or WINDOW_UNPACED
+        return min(max(SLOTS_MIN, 2 * self.bdp_packets(rate_bps)), SLOTS_MAX)
+
+    def slots_for(self, window: int) -> int:
+        """A window's packets fit, since a receiver drops what it cannot track."""
+        return self.slots or min(max(SLOTS_MIN, 1 << (window - 1).bit_length()), SLOTS_MAX)
+
+    def delta_for(self, slots: int) -> int:
+        """Half of the slots, as the paper's 32 of 64 (MP-RDMA, section 5.1)."""
+        return self.delta or slots // 2
+
+    def initial_window_for(self, rate_bps: int, window: int) -> int:
+        """One bandwidth-delay product (MP-RDMA, section 3.2)."""
+        return self.initial_window or max(1, min(self.bdp_packets(rate_bps) or window, window))
+
     def timeout_ns(self, rate_bps: int) -> int:
         """The first retransmission timeout: some round trips and the time that two windows take on the wire."""
-        window_ns = self.window_packets * (self.mtu + HEADER_BYTES) * 8 * 10**9 // rate_bps if rate_bps else 0
+        window_bytes = self.window(rate_bps) * (self.mtu + FRAME_BYTES)
+        window_ns = window_bytes * 8 * 10**9 // rate_bps if rate_bps else 0
         return min(max(self.min_timeout_us * 1000, 4 * self.rtt_us * 1000 + 2 * window_ns), 60 * 10**9)
+
+    def timeout_low_ns(self, timeout_ns: int) -> int:
+        """IRN's RTO_low, for the last packets of a message: a third of RTO_high, as 100 of its 320 microseconds."""
+        return max(1, timeout_ns * 100 // 320)
 
 
 def is_mac(text: object) -> bool:
@@ -153,7 +225,9 @@ def parse(raw: object, where: str = "nic.json") -> NicConfig:
         place = f"{where}: hosts[{index}]"
         hosts.append(HostConfig(**_lower_macs(_take(HostConfig, item, place))))
         hosts[-1].check(place)
-    config = NicConfig(**{**values, "hosts": tuple(hosts)})
+    transports = values.get("transports", [])
+    _expect(isinstance(transports, list), where, "'transports' must be a list of names")
+    config = NicConfig(**{**values, "hosts": tuple(hosts), "transports": tuple(transports)})
     config.check(where)
     return config
 

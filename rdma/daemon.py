@@ -21,10 +21,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ebpf import netns
+from ebpf import bpf_syscall, netns
 from ebpf.c_module import BuildError
 from ebpf.loader import Nic, NicError, NicSizes
-from rdma.allocate import Arena, SlotNumbers
+from rdma.allocate import Ranges, SlotNumbers
 from rdma.config import HEADER_BYTES, ConfigError, HostConfig, NicConfig, load
 from rdma.server import HostServer
 from rdma.session import Session, Shared
@@ -73,7 +73,7 @@ def attach_hosts(nic: Nic, engine: Engine, config: NicConfig) -> dict[str, int]:
             opened.callback(os.close, namespace)
             namespaces.setdefault(os.fstat(namespace).st_ino, namespace)
             _check_mtu(config, host, namespace)
-            slots[host.name] = nic.add_host(namespace, host.interface, host.mac)
+            slots[host.name] = nic.add_host(namespace, host.interface, host.mac, host.rate_bps)
             engine.add_host(slots[host.name], namespace, host.interface, host.mac, host.ipv4, host.rate_bps)
         nic.cover_peers(list(namespaces.values()))
     return slots
@@ -90,15 +90,18 @@ def _later(action: Callable[[], None]) -> None:
 
 
 def _shared(nic: Nic, engine: Engine, config: NicConfig) -> Shared:
-    if config.transport not in engine.transports:
-        raise DaemonError(f"no transport {config.transport!r}; there are {', '.join(engine.transports)}")
     return Shared(
         engine=engine,
-        arena=Arena(config.memory_bytes // mmap.PAGESIZE * mmap.PAGESIZE, mmap.PAGESIZE),
+        arena=Ranges("bytes of registered memory", config.memory_bytes // mmap.PAGESIZE * mmap.PAGESIZE, mmap.PAGESIZE),
         arena_fd=nic.map_fd("arena"),
         arena_bytes=nic.arena_bytes,
+        transports=nic.transports,
+        qps_fd=bpf_syscall.read_only_map(nic.map_fd("qps")),
+        qp_slots=nic.defines["NIC_MAX_QPS"],
         qpns=SlotNumbers("queue pairs", nic.defines["NIC_MAX_QPS"], QPN_BITS),
         keys=SlotNumbers("memory keys", nic.defines["NIC_MAX_REGIONS"], 32),
+        rqs=Ranges("receive queues", nic.defines["NIC_MAX_RQS"]),
+        receives=Ranges("receives", nic.defines["NIC_MAX_RECVS"]),
         config=config,
         later=_later,
     )
@@ -129,7 +132,18 @@ def run(config: NicConfig, ready: Callable[[], None]) -> None:
     _raise_file_limit()
     with contextlib.ExitStack() as stack:
         nic = stack.enter_context(
-            Nic(NicSizes(config.memory_bytes, len(config.hosts), config.queue_pairs, config.regions))
+            Nic(
+                NicSizes(
+                    memory_bytes=config.memory_bytes,
+                    hosts=len(config.hosts),
+                    queue_pairs=config.queue_pairs,
+                    regions=config.regions,
+                    receive_queues=config.receive_queues,
+                    receives=config.receives,
+                ),
+                transports=(config.transport, *config.transports),
+                check_icrc=config.check_icrc,
+            )
         )
         engine = Engine(nic)
         stack.callback(engine.close)

@@ -12,13 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 LINE_MAX = 1 << 16
 POST_MAX = 64  # work requests in one post_send
 POLL_MAX = 256
-MESSAGE_MAX = (1 << 31) - 1  # bytes of one WRITE
+MESSAGE_MAX = (1 << 31) - 1  # bytes
+ATOMIC_BYTES = 8
+RD_ATOMIC_MAX = 16  # READs and atomics outstanding: NIC_FETCH_MAX of ebpf/core/qp.h
 
-LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ = 1, 2, 4  # as NIC_ACCESS_* in ebpf/core/qp.h
+# As NIC_ACCESS_* in ebpf/core/qp.h.
+LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC = 1, 2, 4, 8
 
 
 class RequestError(Exception):
@@ -56,6 +59,18 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some names."""
+
+    names: tuple[str, ...]
+
+    def read(self, value: object, where: str) -> str:
+        if not isinstance(value, str) or value not in self.names:
+            raise RequestError("BAD_VALUE", f"{where} must be one of {', '.join(self.names)}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     def read(self, value: object, where: str) -> bool:
         if not isinstance(value, bool):
@@ -67,7 +82,7 @@ class Truth:
 class Optional:
     """May be missing or null: then None."""
 
-    kind: Whole | Text | Truth
+    kind: Whole | Text | Choice | Truth
 
     def read(self, value: object, where: str) -> Any:
         return None if value is None else self.kind.read(value, where)

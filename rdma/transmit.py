@@ -12,8 +12,6 @@ from ebpf.loader import ROOT, Nic
 from rdma import build
 from wire.codes import NicEvent
 
-STATUS_PREFIX = "RDMA_"
-
 
 class EngineError(Exception):
     """The engine refused; `code` is the errno."""
@@ -33,11 +31,13 @@ class Engine:
     def __init__(self, nic: Nic) -> None:
         self._ffi, self._lib = build.ENGINE.load(ROOT)
         maps = self._ffi.new("struct rdma_maps *")
-        for name in ("arena", "qps", "regions", "counters", "icrc", "doorbells"):
+        for name in ("arena", "qps", "regions", "rqs", "recvs", "counters", "icrc", "doorbells"):
             setattr(maps, f"{name}_fd", nic.map_fd("icrc_tables" if name == "icrc" else name))
         maps.max_hosts = nic.defines["NIC_MAX_HOSTS"]
         maps.max_qps = nic.defines["NIC_MAX_QPS"]
         maps.max_regions = nic.defines["NIC_MAX_REGIONS"]
+        maps.max_rqs = nic.defines["NIC_MAX_RQS"]
+        maps.max_recvs = nic.defines["NIC_MAX_RECVS"]
         maps.arena_bytes = nic.arena_bytes
         maps.doorbell_bytes = nic.doorbell_bytes
         out = self._ffi.new("struct rdma_engine **")
@@ -45,10 +45,15 @@ class Engine:
         self._engine = out[0]
         self._thread: threading.Thread | None = None
         self._result = 0
-        status = self._ffi.typeof("enum rdma_status").relements
-        self._status = {value: name.removeprefix(STATUS_PREFIX) for name, value in status.items()}
+        self._status = self._names("rdma_status", "RDMA_")
+        self._wc_opcodes = self._names("rdma_wc_opcode", "RDMA_WC_")
+        self._wr_opcodes = {name: value for value, name in self._names("rdma_wr_opcode", "RDMA_WR_").items()}
         transports = self._ffi.string(self._lib.rdma_transport_names()).decode().split()
-        self.transports = {name: number for number, name in enumerate(transports)}
+        self.transports = {name: number for number, name in enumerate(transports) if name in nic.transports}
+
+    def _names(self, enum: str, prefix: str) -> dict[int, str]:
+        elements = self._ffi.typeof(f"enum {enum}").relements
+        return {value: name.removeprefix(prefix) for name, value in elements.items()}
 
     @staticmethod
     def _check(doing: str, result: int) -> int:
@@ -117,7 +122,15 @@ class Engine:
         out = self._ffi.new("struct rdma_completion[]", most)
         count = self._check("poll a completion queue", self._lib.rdma_cq_poll(self._engine, cq, out, most))
         return [
-            {"wr_id": c.wr_id, "qpn": c.qpn, "status": self._status[c.status], "byte_len": c.byte_len}
+            {
+                "wr_id": c.wr_id,
+                "qp_num": c.qpn,
+                "status": self._status[c.status],
+                "opcode": self._wc_opcodes[c.opcode],
+                "byte_len": c.byte_len,
+                "wc_flags": c.flags,
+                "imm_data": c.immediate,
+            }
             for c in out[0:count]
         ]
 
@@ -129,8 +142,20 @@ class Engine:
     def remove_region(self, rkey: int) -> None:
         self._check("deregister memory", self._lib.rdma_region_remove(self._engine, rkey))
 
-    def create_qp(self, qpn: int, host: int, pd: int, cq: int, max_send_wr: int) -> None:
-        self._check("create a queue pair", self._lib.rdma_qp_create(self._engine, qpn, host, pd, cq, max_send_wr))
+    def create_rq(self, rq: int, base: int, capacity: int, shared: bool) -> None:
+        result = self._lib.rdma_rq_create(self._engine, rq, base, capacity, int(shared))
+        self._check("create a receive queue", result)
+
+    def destroy_rq(self, rq: int) -> None:
+        self._check("destroy a receive queue", self._lib.rdma_rq_destroy(self._engine, rq))
+
+    def post_recv(self, rq: int, **receive: int) -> None:
+        wr = self._ffi.new("struct rdma_recv_wr *", receive)
+        self._check("post a receive", self._lib.rdma_post_recv(self._engine, rq, wr))
+
+    def create_qp(self, qpn: int, **init: int) -> None:
+        attributes = self._ffi.new("struct rdma_qp_init *", init)
+        self._check("create a queue pair", self._lib.rdma_qp_create(self._engine, qpn, attributes))
 
     def destroy_qp(self, qpn: int) -> None:
         self._check("destroy a queue pair", self._lib.rdma_qp_destroy(self._engine, qpn))
@@ -155,8 +180,11 @@ class Engine:
     def qp_stats(self, qpn: int) -> dict[str, int]:
         return self._read("rdma_qp_stats", self._lib.rdma_qp_stats, qpn)
 
-    def post_write(
-        self, qpn: int, wr_id: int, offset: int, length: int, remote_va: int, rkey: int, signaled: bool
-    ) -> None:
-        write = self._ffi.new("struct rdma_write *", (wr_id, offset, remote_va, rkey, length, int(signaled)))
-        self._check("post a WRITE", self._lib.rdma_qp_post_write(self._engine, qpn, write))
+    def post_send(self, qpn: int, opcode: str, **request: int) -> None:
+        """`opcode`: a name of libibverbs' ibv_wr_opcode without its prefix."""
+        wr = self._ffi.new("struct rdma_send_wr *", {"opcode": self._wr_opcodes[opcode], **request})
+        self._check(f"post a {opcode}", self._lib.rdma_qp_post_send(self._engine, qpn, wr))
+
+    def tracks(self, transport: str) -> bool:
+        """Whether its receiver has a slot for each packet of the window."""
+        return bool(self._lib.rdma_transport_tracks(self.transports[transport]))

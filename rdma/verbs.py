@@ -1,15 +1,15 @@
 """RDMA verbs for applications, in the terms of libibverbs and pyverbs.
 
-    with Device.open("/run/lab/h1.rdma.sock") as device:
+    with Device.open("/run/plait/h1.rdma.sock") as device:
         pd = device.alloc_pd()
         mr = pd.reg_mr(1 << 20, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
         cq = device.create_cq(64)
         qp = pd.create_qp(cq)
-        # exchange qp.qpn, a PSN, device.ipv4, mr.addr and mr.rkey with the peer by any means, then:
+        # exchange qp.qp_num, a PSN, device.ipv4, mr.addr and mr.rkey with the peer by any means, then:
         qp.modify_rtr(dest_qpn=..., dest_ip=..., rq_psn=...)
         qp.modify_rts(sq_psn=...)
         mr.buf[:5] = b"hello"
-        qp.post_send(Write(wr_id=1, mr=mr, length=5, remote_addr=..., rkey=...))
+        qp.post_send(SendWR(1, Opcode.RDMA_WRITE, mr.sge(length=5), remote_addr=..., rkey=...))
         print(cq.wait(timeout=1.0))
 
 Data goes through `mr.buf`, which is the very memory that the NIC reads and writes.  A `Device` may be used by several
@@ -24,56 +24,41 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import IntFlag
 from typing import Any, Self
 
-from rdma.protocol import (
-    LINE_MAX,
-    LOCAL_WRITE,
-    MESSAGE_MAX,
-    POLL_MAX,
-    POST_MAX,
-    REMOTE_READ,
-    REMOTE_WRITE,
-    VERSION,
-    RequestError,
-    decode,
-    encode,
-)
+from rdma.protocol import LINE_MAX, POLL_MAX, VERSION, RequestError, decode, encode
+from rdma.queue_pair import QP, SRQ, connect
+from rdma.work import NOTHING, SGE, WC, Access, Opcode, RecvWR, SendFlags, SendWR, VerbsError, WCFlags, WCOpcode
 
-
-class Access(IntFlag):
-    LOCAL_WRITE = LOCAL_WRITE
-    REMOTE_WRITE = REMOTE_WRITE
-    REMOTE_READ = REMOTE_READ
-
-
-class VerbsError(Exception):
-    """The agent refused (`name` says why in a word), or cannot be reached (`name` is "DISCONNECTED")."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(f"{message} [{name}]")
-        self.name = name
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """`status` is a name of libibverbs' ibv_wc_status without its prefix: SUCCESS, REM_ACCESS_ERR, WR_FLUSH_ERR, ..."""
-
-    wr_id: int
-    qpn: int
-    status: str
-    byte_len: int
-
-    @property
-    def ok(self) -> bool:
-        return self.status == "SUCCESS"
+__all__ = [
+    "CQ",
+    "MR",
+    "NOTHING",
+    "PD",
+    "QP",
+    "SGE",
+    "SRQ",
+    "WC",
+    "Access",
+    "Device",
+    "Opcode",
+    "RecvWR",
+    "SendFlags",
+    "SendWR",
+    "VerbsError",
+    "WCFlags",
+    "WCOpcode",
+    "connect",
+]
 
 
 class Device:
-    """A connection to one host's agent."""
+    """A connection to one host's agent (pyverbs' Context).
+
+    name, ipv4, mac, gateway_mac: the host's; rate_bps: its link's, 0 for "not limited"; path_mtu: payload bytes of a
+    packet; transport, congestion: the defaults of queue pairs; transports: those that there are; memory_bytes: of the
+    whole lab; queue_pair_slots: see open_queue_pairs.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -91,7 +76,10 @@ class Device:
         self.path_mtu: int = about["path_mtu"]
         self.rate_bps: int = about["rate_bps"]
         self.transport: str = about["transport"]
+        self.transports: list[str] = about["transports"]
+        self.congestion: str = about["congestion"]
         self.memory_bytes: int = about["memory_bytes"]
+        self.queue_pair_slots: int = about["queue_pair_slots"]
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -144,43 +132,78 @@ class Device:
         """One request of the agent's protocol, for what has no method here."""
         return self._call(op, **members)[0]
 
-    def alloc_pd(self) -> ProtectionDomain:
-        return ProtectionDomain(self, self.call("alloc_pd")["pd"])
+    def alloc_pd(self) -> PD:
+        return PD(self, self.call("alloc_pd")["pd"])
 
-    def create_cq(self, cqe: int = 256) -> CompletionQueue:
+    def create_cq(self, cqe: int = 256) -> CQ:
+        """A completion queue for `cqe` completions; work that might overrun it is refused (QUEUE_FULL)."""
         reply, descriptors = self._call("create_cq", cqe=cqe)
-        return CompletionQueue(self, reply["cq"], descriptors[0])
+        return CQ(self, reply["cq"], descriptors[0])
 
     def counters(self) -> dict[str, int]:
         """Counters of the host's NIC: one for each name of nic_event_t, and totals."""
         return self.call("counters")["counters"]
 
+    def open_queue_pairs(self) -> int:
+        """A file descriptor of the NIC's map of struct nic_qp, for reading only (ebpf.bpf_syscall.read_element); the
+        caller closes it.  A queue pair's place is qp_num % queue_pair_slots.
+        """
+        return self._call("open_queue_pairs")[1][0]
+
     def map_arena(self, offset: int, length: int) -> mmap.mmap:
         return mmap.mmap(self._arena_fd, length, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=offset)
 
 
-class ProtectionDomain:
+class PD:
+    """A protection domain: its queue pairs reach its regions only, and no others' reach them."""
+
     def __init__(self, device: Device, handle: int) -> None:
         self.device = device
         self.handle = handle
 
-    def reg_mr(self, length: int, access: Access = Access.LOCAL_WRITE) -> MemoryRegion:
+    def reg_mr(self, length: int, access: Access = Access.LOCAL_WRITE) -> MR:
         """Registers `length` bytes of the lab's memory, all zero.  (The NIC cannot reach a process's own memory.)"""
         reply = self.device.call("reg_mr", pd=self.handle, length=length, access=int(access))
-        return MemoryRegion(self, length, reply)
+        return MR(self, length, reply)
 
-    def create_qp(self, cq: CompletionQueue, max_send_wr: int = 64) -> QueuePair:
-        reply = self.device.call("create_qp", pd=self.handle, cq=cq.handle, max_send_wr=max_send_wr)
-        return QueuePair(self, reply["qpn"])
+    def create_srq(self, max_wr: int = 64) -> SRQ:
+        """A shared receive queue for at least `max_wr` receives."""
+        reply = self.device.call("create_srq", pd=self.handle, max_wr=max_wr)
+        return SRQ(self, reply["srq"], reply["max_wr"])
+
+    def create_qp(
+        self,
+        send_cq: CQ,
+        recv_cq: CQ | None = None,
+        max_send_wr: int = 64,
+        max_recv_wr: int = 16,
+        srq: SRQ | None = None,
+    ) -> QP:
+        """A queue pair in INIT.  recv_cq: by default send_cq; with srq, max_recv_wr means nothing."""
+        reply = self.device.call(
+            "create_qp",
+            pd=self.handle,
+            send_cq=send_cq.handle,
+            recv_cq=(recv_cq or send_cq).handle,
+            srq=srq.handle if srq else None,
+            max_send_wr=max_send_wr,
+            max_recv_wr=max_recv_wr,
+        )
+        return QP(self, reply["qpn"])
 
     def dealloc(self) -> None:
+        """EBUSY while something belongs to it."""
         self.device.call("dealloc_pd", pd=self.handle)
 
 
-class MemoryRegion:
-    """Registered memory.  `buf` is the memory itself; what a peer writes appears there by itself."""
+class MR:
+    """Registered memory.
 
-    def __init__(self, pd: ProtectionDomain, length: int, reply: dict[str, Any]) -> None:
+    `buf` is the memory itself, a writable memoryview of `length` bytes; what a peer writes appears there by itself.
+    numpy.frombuffer(mr.buf, dtype=...) gives an array on it.
+    """
+
+    def __init__(self, pd: PD, length: int, reply: dict[str, Any]) -> None:
         self.pd = pd
         self.length = length
         self.lkey: int = reply["lkey"]
@@ -189,6 +212,10 @@ class MemoryRegion:
         self._map = pd.device.map_arena(reply["offset"], length)
         self.buf = memoryview(self._map)
 
+    def sge(self, offset: int = 0, length: int | None = None) -> SGE:
+        """`length` bytes (by default all the rest) from `offset` on."""
+        return SGE(self.addr + offset, self.length - offset if length is None else length, self.lkey)
+
     def dereg(self) -> None:
         """Gives the memory back; `buf` must not be in use any more."""
         self.buf.release()
@@ -196,7 +223,9 @@ class MemoryRegion:
         self.pd.device.call("dereg_mr", key=self.lkey)
 
 
-class CompletionQueue:
+class CQ:
+    """A completion queue, in the order in which work completes."""
+
     def __init__(self, device: Device, handle: int, event_fd: int) -> None:
         self.device = device
         self.handle = handle
@@ -211,16 +240,16 @@ class CompletionQueue:
         """Readable while there may be completions; for select, epoll or an event loop."""
         return self._event_fd
 
-    def poll(self, most: int = 16) -> list[Completion]:
-        """What has completed, without waiting."""
-        reply = self.device.call("poll_cq", cq=self.handle, max=min(most, POLL_MAX))
-        return [Completion(**completion) for completion in reply["completions"]]
+    def poll(self, num_entries: int = 16) -> list[WC]:
+        """At most so many completions, without waiting."""
+        reply = self.device.call("poll_cq", cq=self.handle, max=min(num_entries, POLL_MAX))
+        return [WC.decode(completion) for completion in reply["completions"]]
 
-    def wait(self, timeout: float | None = None, most: int = 16) -> list[Completion]:
+    def wait(self, timeout: float | None = None, num_entries: int = 16) -> list[WC]:
         """At least one completion, or none when `timeout` seconds have passed."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            found = self.poll(most)
+            found = self.poll(num_entries)
             if found:
                 return found
             left = None if deadline is None else deadline - time.monotonic()
@@ -231,115 +260,5 @@ class CompletionQueue:
                 os.eventfd_read(self._event_fd)
 
     def destroy(self) -> None:
+        """EBUSY while a queue pair uses it."""
         self.device.call("destroy_cq", cq=self.handle)
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """An RDMA WRITE of `length` bytes at `offset` of a local region (by default all the rest) to a remote address."""
-
-    wr_id: int
-    mr: MemoryRegion
-    remote_addr: int
-    rkey: int
-    offset: int = 0
-    length: int | None = None
-    signaled: bool = True
-
-    def encode(self) -> dict[str, Any]:
-        length = self.mr.length - self.offset if self.length is None else self.length
-        if length > MESSAGE_MAX:
-            raise VerbsError("TOO_LONG", f"one WRITE has at most {MESSAGE_MAX} bytes; split {length} into several")
-        return {
-            "wr_id": self.wr_id,
-            "lkey": self.mr.lkey,
-            "addr": self.mr.addr + self.offset,
-            "length": length,
-            "remote_addr": self.remote_addr,
-            "rkey": self.rkey,
-            "signaled": self.signaled,
-        }
-
-
-class QueuePair:
-    def __init__(self, pd: ProtectionDomain, qpn: int) -> None:
-        self.pd = pd
-        self.qpn = qpn
-
-    def modify_rtr(
-        self,
-        dest_qpn: int,
-        dest_ip: str,
-        rq_psn: int,
-        dest_mac: str | None = None,
-        path_mtu: int | None = None,
-        udp_source_port: int | None = None,
-    ) -> None:
-        """INIT to RTR.  `dest_mac` is the next hop's (default: the host's gateway); the source port picks the path."""
-        self.pd.device.call(
-            "modify_qp_rtr",
-            qpn=self.qpn,
-            dest_qpn=dest_qpn,
-            dest_ip=dest_ip,
-            dest_mac=dest_mac,
-            rq_psn=rq_psn,
-            path_mtu=path_mtu,
-            udp_source_port=udp_source_port,
-        )
-
-    def modify_rts(
-        self,
-        sq_psn: int,
-        window_packets: int | None = None,
-        timeout_us: int | None = None,
-        retry_cnt: int | None = None,
-        rnr_retry: int | None = None,
-        mark_remaining: bool = False,
-    ) -> None:
-        """RTR to RTS; what is None has the agent's default.
-
-        mark_remaining: data packets say in their DSCP how much of their message is left (p4src/include/codes.p4), for
-        switches that schedule by it.
-        """
-        self.pd.device.call(
-            "modify_qp_rts",
-            qpn=self.qpn,
-            sq_psn=sq_psn,
-            window_packets=window_packets,
-            timeout_us=timeout_us,
-            retry_cnt=retry_cnt,
-            rnr_retry=rnr_retry,
-            mark_remaining=mark_remaining,
-        )
-
-    def modify_error(self) -> None:
-        """Any state to ERROR: what is outstanding completes with WR_FLUSH_ERR."""
-        self.pd.device.call("modify_qp_error", qpn=self.qpn)
-
-    def post_send(self, *writes: Write) -> None:
-        """Posts in order.  On an error, its text says how many of the batch went in."""
-        encoded: Sequence[dict[str, Any]] = [write.encode() for write in writes]
-        for first in range(0, len(encoded), POST_MAX):
-            self.pd.device.call("post_send", qpn=self.qpn, writes=encoded[first : first + POST_MAX])
-
-    @property
-    def state(self) -> str:
-        return self.pd.device.call("query_qp", qpn=self.qpn)["state"]
-
-    def stats(self) -> dict[str, int]:
-        """packets, bytes, retransmissions, timeouts, naks, rnr_naks, acks, gaps, messages_received, outstanding"""
-        return self.pd.device.call("query_qp", qpn=self.qpn)["stats"]
-
-    def destroy(self) -> None:
-        self.pd.device.call("destroy_qp", qpn=self.qpn)
-
-
-def connect(one: QueuePair, other: QueuePair, psns: tuple[int, int] = (0, 0), **rts: Any) -> None:
-    """Connects two queue pairs of one process: `one` starts at psns[0], `other` at psns[1].
-
-    The next hop is each host's gateway, or the peer itself where it has none.
-    """
-    for here, there, sends, receives in ((one, other, *psns), (other, one, psns[1], psns[0])):
-        near, far = here.pd.device, there.pd.device
-        here.modify_rtr(there.qpn, far.ipv4, receives, dest_mac=near.gateway_mac or far.mac)
-        here.modify_rts(sends, **rts)

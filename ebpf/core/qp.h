@@ -69,7 +69,8 @@ struct nic_qp_config {
 	wire_u16 alpha_per_mille; /* MP-RDMA, section 3.4: alpha, in 1/1000 */
 	wire_u8 rnr_timer;      /* what an RNR NAK asks for (IBTA vol. 1, table 45) */
 	wire_u8 reserved;
-	wire_u32 padding[34];
+	wire_u64 hold_at;       /* NIC_QP_HOLD_LAST: arena offset of path_mtu bytes for the held packet */
+	wire_u32 padding[32];
 };
 
 /*
@@ -124,7 +125,11 @@ struct nic_emitter {
 	wire_u64 active;      /* when a packet last left */
 	wire_u32 timeouts;
 	wire_u32 retransmissions;
-	wire_u32 served;      /* of the response stream: READs and atomics answered, so their `incoming` are free; 24 bits */
+	/*
+	 * 24 bits.  Of the response stream: READs and atomics answered, so that their places in `incoming` are free; of the
+	 * request stream: receives that the agent has completed, so that their places in `allotted` are.
+	 */
+	wire_u32 served;
 	wire_u32 synchronise; /* where the next synchronise message starts that is not begun yet; `posted`: there is none */
 	union nic_emitter_state transport;
 };

@@ -55,12 +55,13 @@ WIRE_FN wire_u32 nic_rq_take(struct nic_rq *rq)
 
 /*
  * The queue pair's receive `number` of a shared queue: it takes all up to that, so that later packets find theirs.  What
- * is taken stays with the queue pair; when that goes away, the agent posts again those from `completed` to `allotted`.
+ * is taken stays with the queue pair; in ERROR, the agent flushes those from `completed` to `allotted`.
  */
 WIRE_FN wire_u32 nic_rq_allot(struct nic_qp *qp, struct nic_rq *rq, wire_u32 number)
 {
 	struct nic_receiver *r = &qp->receiver[NIC_STREAM_REQUEST];
-	int ahead = nic_psn_distance(number, r->completed);
+	/* Not just completed: the agent must have read which receive it was. */
+	int ahead = nic_psn_distance(number, *(const volatile wire_u32 *)&qp->emitter[NIC_STREAM_REQUEST].served);
 
 	if (ahead < 0 || ahead >= NIC_ALLOTTED)
 		return NIC_RECV_NONE;

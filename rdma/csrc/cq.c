@@ -1,4 +1,4 @@
-/* Completion queues.  Space is reserved when work is posted, so a completion always finds room. */
+/* Completion queues.  Room is reserved when work is posted, so that a completion always finds some. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -69,7 +69,7 @@ int rdma_cq_destroy(struct rdma_engine *e, int number)
 	if (!cq)
 		error = -ENOENT;
 	for (uint32_t i = 0; !error && i < e->maps.max_qps; i++)
-		if (e->qps[i] && e->qps[i]->cq == cq)
+		if (e->qps[i] && (e->qps[i]->send_cq == cq || e->qps[i]->recv_cq == cq))
 			error = -EBUSY;
 	if (!error) {
 		e->cqs[number] = NULL;
@@ -79,10 +79,33 @@ int rdma_cq_destroy(struct rdma_engine *e, int number)
 	return error;
 }
 
+int rdma_cq_has_room(const struct rdma_cq *cq)
+{
+	return cq->count + cq->reserved < cq->capacity;
+}
+
+/* Twice the capacity: a shared queue's receives have no room reserved, since nobody knows yet where they will complete. */
+static int cq_grow(struct rdma_cq *cq)
+{
+	struct rdma_completion *wider = calloc(2ul * cq->capacity, sizeof(*wider));
+
+	if (!wider)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cq->count; i++)
+		wider[i] = cq->ring[(cq->head + i) % cq->capacity];
+	free(cq->ring);
+	cq->ring = wider;
+	cq->head = 0;
+	cq->capacity *= 2;
+	return 0;
+}
+
 void rdma_cq_push(struct rdma_cq *cq, const struct rdma_completion *completion)
 {
 	static const uint64_t one = 1;
 
+	if (cq->count == cq->capacity && cq_grow(cq))
+		return;
 	cq->ring[(cq->head + cq->count) % cq->capacity] = *completion;
 	cq->count++;
 	/* The counter cannot overflow in a run's life; a failed write could only mean that. */

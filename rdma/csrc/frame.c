@@ -50,9 +50,80 @@ void rdma_frame_template_init(struct rdma_frame_template *t, const struct rdma_q
 	wire_bth_set_dest_qpn(bth, path->remote_qpn);
 }
 
+static uint32_t put_xdata(uint8_t *at, const struct rdma_packet *p)
+{
+	struct wire_xdata *x = (void *)at;
+
+	wire_xdata_set_retransmission(x, p->retransmission);
+	wire_xdata_set_synchronise(x, p->synchronise);
+	wire_xdata_set_last(x, p->last);
+	wire_xdata_set_reserved_flags(x, 0);
+	wire_xdata_set_msn(x, p->msn);
+	wire_xdata_set_reserved_ipsn(x, 0);
+	wire_xdata_set_ipsn(x, p->ipsn);
+	wire_xdata_set_reserved_wqe(x, 0);
+	wire_xdata_set_wqe_sn(x, p->wqe_sn);
+	wire_xdata_set_head(x, p->head);
+	return WIRE_XDATA_LEN;
+}
+
+static uint32_t put_reth(uint8_t *at, const struct rdma_packet *p)
+{
+	struct wire_reth *reth = (void *)at;
+
+	wire_reth_set_virtual_address(reth, p->va);
+	wire_reth_set_rkey(reth, p->rkey);
+	wire_reth_set_dma_length(reth, p->dma_length);
+	return WIRE_RETH_LEN;
+}
+
+static uint32_t put_atomic(uint8_t *at, const struct rdma_packet *p)
+{
+	struct wire_atomic_eth *atomic = (void *)at;
+
+	wire_atomic_eth_set_virtual_address(atomic, p->va);
+	wire_atomic_eth_set_rkey(atomic, p->rkey);
+	wire_atomic_eth_set_swap_add(atomic, p->swap_add);
+	wire_atomic_eth_set_compare(atomic, p->compare);
+	return WIRE_ATOMIC_ETH_LEN;
+}
+
+static uint32_t put_aeth(uint8_t *at, const struct rdma_packet *p)
+{
+	struct wire_aeth *aeth = (void *)at;
+
+	wire_aeth_set_syndrome(aeth, p->syndrome);
+	wire_aeth_set_msn(aeth, p->aeth_msn);
+	if (p->opcode != WIRE_BTH_OPCODE_RC_ATOMIC_ACKNOWLEDGE)
+		return WIRE_AETH_LEN;
+	wire_atomic_ack_eth_set_original_value((void *)(at + WIRE_AETH_LEN), p->swap_add);
+	return WIRE_AETH_LEN + WIRE_ATOMIC_ACK_ETH_LEN;
+}
+
+/* What the opcode calls for between the BTH and the payload; returns its length.  The parser's order, see parse.h. */
+static uint32_t put_extensions(uint8_t *start, const struct rdma_packet *p)
+{
+	uint8_t *at = start;
+
+	if (p->extension == WIRE_BTH_EXTENSION_DATA)
+		at += put_xdata(at, p);
+	if (nic_has_reth(p->opcode, p->extension))
+		at += put_reth(at, p);
+	else if (nic_opcode_in(NIC_OPS_AETH, p->opcode))
+		at += put_aeth(at, p);
+	else if (nic_opcode_in(NIC_OPS_ATOMIC, p->opcode))
+		at += put_atomic(at, p);
+	if (nic_opcode_in(NIC_OPS_IMMDT | NIC_OPS_IETH, p->opcode)) {
+		wire_immdt_set_immediate((void *)at, p->immediate);
+		at += WIRE_IMMDT_LEN;
+	}
+	return (uint32_t)(at - start);
+}
+
 uint32_t rdma_frame_build(const struct rdma_frame_template *t, const struct rdma_packet *p, uint8_t *frame)
 {
 	struct wire_ipv4 *ip = (void *)(frame + NIC_IPV4_AT);
+	struct wire_udp *udp = (void *)(frame + NIC_UDP_AT);
 	struct wire_bth *bth = (void *)(frame + NIC_BTH_AT);
 	uint32_t pad = -p->payload_length & 3;
 	uint32_t at = NIC_EXT_AT;
@@ -60,29 +131,34 @@ uint32_t rdma_frame_build(const struct rdma_frame_template *t, const struct rdma
 
 	memcpy(frame, t->bytes, sizeof(t->bytes));
 	wire_bth_set_opcode(bth, p->opcode);
+	wire_bth_set_solicited(bth, p->solicited);
 	wire_bth_set_pad_count(bth, (uint8_t)pad);
 	wire_bth_set_ack_req(bth, p->ack_req);
+	wire_bth_set_extension(bth, p->extension);
 	wire_bth_set_psn(bth, p->psn);
-	if (nic_opcode_in(NIC_OPS_RETH, p->opcode)) {
-		struct wire_reth *reth = (void *)(frame + at);
-
-		wire_reth_set_virtual_address(reth, p->va);
-		wire_reth_set_rkey(reth, p->rkey);
-		wire_reth_set_dma_length(reth, p->dma_length);
-		at += WIRE_RETH_LEN;
-	}
-	memcpy(frame + at, p->payload, p->payload_length);
+	at += put_extensions(frame + at, p);
+	if (p->payload_length)
+		memcpy(frame + at, p->payload, p->payload_length);
 	at += p->payload_length;
 	memset(frame + at, 0, pad);
 	at += pad;
 	ip_length = (uint16_t)(at + WIRE_ICRC_BYTES - NIC_IPV4_AT);
 	wire_ipv4_set_dscp(ip, p->dscp);
+	/* RFC 3168 wants pure acknowledgements to be not ECN-capable. */
+	if (nic_opcode_in(NIC_OPS_ACKNOWLEDGE, p->opcode))
+		wire_ipv4_set_ecn(ip, WIRE_ECN_NOT_ECT);
 	wire_ipv4_set_total_len(ip, ip_length);
 	wire_ipv4_set_hdr_checksum(ip, 0);
 	wire_ipv4_set_hdr_checksum(ip, (uint16_t)~nic_ipv4_sum(ip));
-	wire_udp_set_len((void *)(frame + NIC_UDP_AT), (uint16_t)(ip_length - WIRE_IPV4_LEN));
+	wire_udp_set_src_port(udp, p->source_port);
+	wire_udp_set_len(udp, (uint16_t)(ip_length - WIRE_IPV4_LEN));
 	put_icrc(frame + at, rdma_icrc(frame + NIC_IPV4_AT, at - NIC_IPV4_AT));
-	return at + WIRE_ICRC_BYTES;
+	at += WIRE_ICRC_BYTES;
+	if (at < NIC_FRAME_MIN) {
+		memset(frame + at, 0, NIC_FRAME_MIN - at);
+		at = NIC_FRAME_MIN;
+	}
+	return at;
 }
 
 uint8_t rdma_remaining_class(uint32_t bytes)
@@ -94,18 +170,13 @@ uint8_t rdma_remaining_class(uint32_t bytes)
 	return (uint8_t)(1 + 2 * octave + (octave ? units >> (octave - 1) & 1 : 0));
 }
 
-int rdma_frame_example(const struct rdma_qp_path *path, const uint8_t *local_mac, uint32_t local_ip, uint32_t psn,
-		       uint8_t opcode, int ack_req, uint8_t dscp, uint64_t va, uint32_t rkey, uint32_t dma_length,
-		       const uint8_t *payload, uint32_t payload_length, uint8_t *frame, uint32_t room)
+int rdma_frame_example(const struct rdma_qp_path *path, const uint8_t *local_mac, uint32_t local_ip,
+		       const struct rdma_packet *packet, uint8_t *frame, uint32_t room)
 {
 	struct rdma_frame_template t;
-	struct rdma_packet p = {
-		.psn = psn, .opcode = opcode, .ack_req = ack_req != 0, .dscp = dscp, .va = va, .rkey = rkey, .dma_length = dma_length,
-		.payload = payload, .payload_length = payload_length,
-	};
 
-	if (payload_length > 4096 || room < RDMA_FRAME_ROOM)
+	if (packet->payload_length > 4096 || room < RDMA_FRAME_ROOM)
 		return -EINVAL;
 	rdma_frame_template_init(&t, path, local_mac, local_ip);
-	return (int)rdma_frame_build(&t, &p, frame);
+	return (int)rdma_frame_build(&t, packet, frame);
 }

@@ -8,7 +8,7 @@
 #include "reply.h"
 #include "api.h"
 
-/* Ethernet to RETH, the largest path MTU, pad and ICRC, rounded up. */
+/* Ethernet to the longest headers (xdata, RETH, ImmDt: 94 bytes), the largest path MTU, pad and ICRC, rounded up. */
 #define RDMA_FRAME_ROOM 4224
 
 /* The headers that all data packets of a queue pair share. */
@@ -16,17 +16,13 @@ struct rdma_frame_template {
 	uint8_t bytes[NIC_EXT_AT];
 };
 
-struct rdma_packet {
-	uint32_t psn;
-	uint8_t opcode, ack_req, dscp;
-	uint64_t va;           /* va, rkey and dma_length: in packets that carry a RETH */
-	uint32_t rkey, dma_length;
-	const uint8_t *payload;
-	uint32_t payload_length;
-};
-
 void rdma_frame_template_init(struct rdma_frame_template *t, const struct rdma_qp_path *path, const uint8_t *local_mac,
 			      uint32_t local_ip);
+
+/*
+ * Returns the frame's length, which is at least NIC_FRAME_MIN: what lies behind the ICRC then is a link's padding, and
+ * gives a receiver the room for its reply.
+ */
 uint32_t rdma_frame_build(const struct rdma_frame_template *t, const struct rdma_packet *p, uint8_t *frame);
 
 uint32_t rdma_icrc(const uint8_t *ip_header, size_t length);

@@ -5,6 +5,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #define BURST_NS         100000                      /* the pacer makes up for wake-ups that come this late */
 #define BURST_MIN_BITS   (8 * (int64_t)RDMA_FRAME_ROOM) /* but lets at least one largest frame go */
 #define BLOCKED_RETRY_NS 50000
+#define PAUSE_POLL_NS    20000
 #define SEND_BUFFER      (8 << 20)
 
 /* Opens the socket in `netns_fd`'s namespace; the calling thread returns to its own before this returns. */
@@ -62,6 +64,12 @@ int rdma_host_add(struct rdma_engine *e, uint32_t slot, int netns_fd, const char
 	fd = open_socket(netns_fd, interface);
 	if (fd < 0)
 		return fd;
+	host.kept = malloc(RDMA_BATCH * sizeof(*host.kept)); /* no page of it is touched before a socket is full */
+	if (!host.kept) {
+		close(fd);
+		return -ENOMEM;
+	}
+	host.counters = &e->counters[slot];
 	host.socket = fd;
 	memcpy(host.mac, mac, sizeof(host.mac));
 	host.credit_ceiling = (int64_t)(rate_bps / (NANOSECONDS / BURST_NS));
@@ -76,7 +84,7 @@ int rdma_host_add(struct rdma_engine *e, uint32_t slot, int netns_fd, const char
 		fd = -EEXIST;
 	rdma_unlock(e);
 	if (fd < 0)
-		close(host.socket);
+		rdma_host_close(&host);
 	return fd < 0 ? fd : 0;
 }
 
@@ -85,6 +93,8 @@ void rdma_host_close(struct rdma_host *host)
 	if (host->socket >= 0)
 		close(host->socket);
 	host->socket = -1;
+	free(host->kept);
+	host->kept = NULL;
 }
 
 int rdma_host_stats(struct rdma_engine *e, uint32_t slot, struct rdma_host_stats *out)
@@ -114,7 +124,7 @@ int rdma_host_totals(struct rdma_engine *e, uint32_t slot, struct rdma_nic_total
 	c = &e->counters[slot];
 	*out = (struct rdma_nic_totals){
 		.ce_marked = c->ce_marked, .bytes_placed = c->bytes_placed,
-		.replies_sent = c->replies_sent, .replies_lost = c->replies_lost,
+		.replies_sent = c->replies_sent, .replies_lost = c->replies_lost, .cnps_sent = c->cnps_sent,
 	};
 	return 0;
 }
@@ -137,25 +147,66 @@ static int64_t pacer_ready_at(const struct rdma_host *host, int64_t now)
 	return now + (int64_t)((__int128)(1 - host->credit_bits) * NANOSECONDS / host->rate_bps) + 1;
 }
 
-/* The next queue pair in turn that has something to send, or NULL. */
-static struct rdma_qp *next_in_turn(struct rdma_host *host, int64_t now)
+void rdma_ready_add(struct rdma_qp *qp)
 {
-	struct rdma_qp *start = host->busy, *qp = start;
+	struct rdma_qp **ring = &qp->host->ready[qp->nic->config.priority];
 
-	if (!start)
-		return NULL;
-	do {
-		if (rdma_qp_can_send(qp, now)) {
-			host->busy = qp->busy_next;
-			return qp;
+	if (qp->ready)
+		return;
+	qp->ready = 1;
+	if (!*ring) {
+		*ring = qp->ready_next = qp->ready_previous = qp;
+		return;
+	}
+	/* Last in turn: just before the one whose turn it is. */
+	qp->ready_next = *ring;
+	qp->ready_previous = (*ring)->ready_previous;
+	qp->ready_previous->ready_next = qp;
+	(*ring)->ready_previous = qp;
+}
+
+void rdma_ready_remove(struct rdma_qp *qp)
+{
+	struct rdma_qp **ring = &qp->host->ready[qp->nic->config.priority];
+
+	if (!qp->ready)
+		return;
+	qp->ready = 0;
+	if (*ring == qp)
+		*ring = qp->ready_next == qp ? NULL : qp->ready_next;
+	qp->ready_next->ready_previous = qp->ready_previous;
+	qp->ready_previous->ready_next = qp->ready_next;
+}
+
+static int64_t paused_until(const struct rdma_host *host, int priority)
+{
+	return (int64_t)__atomic_load_n(&host->counters->pause_until[priority], __ATOMIC_RELAXED);
+}
+
+/* The next queue pair in turn, of the priorities in turn; NULL: none may send.  `wake`: when a pause has to be looked at. */
+static struct rdma_qp *next_in_turn(struct rdma_host *host, int64_t now, int64_t *wake)
+{
+	for (int i = 0; i < NIC_PFC_PRIORITIES; i++) {
+		struct rdma_qp **ring;
+
+		host->priority = (host->priority + 1) % NIC_PFC_PRIORITIES;
+		ring = &host->ready[host->priority];
+		if (!*ring)
+			continue;
+		if (paused_until(host, host->priority) > now) {
+			/* A pause may be taken back before its time, and rings no bell. */
+			*wake = now + PAUSE_POLL_NS;
+			continue;
 		}
-		qp = qp->busy_next;
-	} while (qp != start);
+		*ring = (*ring)->ready_next;
+		return (*ring)->ready_previous;
+	}
 	return NULL;
 }
 
-/* Hands `count` frames to the kernel; what it does not take is undone, newest first, and tried again later. */
-static int transmit(struct rdma_engine *e, struct rdma_host *host, const struct rdma_sent *sent, int count, int64_t now)
+/* Hands frames to the kernel; returns how many it took. */
+static int hand_over(struct rdma_host *host, uint8_t (*frames)[RDMA_FRAME_ROOM], const uint32_t *lengths, int count,
+		     int64_t now)
 {
 	struct iovec iov[RDMA_BATCH];
 	struct mmsghdr messages[RDMA_BATCH];
@@ -163,7 +214,7 @@ static int transmit(struct rdma_engine *e, struct rdma_host *host, const struct 
 
 	memset(messages, 0, sizeof(messages));
 	for (int i = 0; i < count; i++) {
-		iov[i] = (struct iovec){ .iov_base = e->frames[i], .iov_len = sent[i].length };
+		iov[i] = (struct iovec){ .iov_base = frames[i], .iov_len = lengths[i] };
 		messages[i].msg_hdr.msg_iov = &iov[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
 	}
@@ -181,42 +232,67 @@ static int transmit(struct rdma_engine *e, struct rdma_host *host, const struct 
 			break;
 		}
 	}
-	for (int i = count; i-- > taken;) {
-		host->credit_bits += host->rate_bps ? 8ll * sent[i].length : 0;
-		rdma_qp_unsend(&sent[i]);
-	}
 	for (int i = 0; i < taken; i++)
-		host->stats.bytes += sent[i].length;
+		host->stats.bytes += lengths[i];
 	host->stats.packets += (uint64_t)taken;
-	return taken == count;
+	return taken;
+}
+
+/* Frames count as sent once they are built, so those that the socket did not take have to follow, in order. */
+static void keep(struct rdma_host *host, uint8_t (*frames)[RDMA_FRAME_ROOM], const uint32_t *lengths, int count)
+{
+	memcpy(host->kept, frames, (size_t)count * RDMA_FRAME_ROOM);
+	memcpy(host->kept_length, lengths, (size_t)count * sizeof(*lengths));
+	host->kept_first = 0;
+	host->kept_end = count;
+}
+
+static int send_kept(struct rdma_host *host, int64_t now)
+{
+	int count = host->kept_end - host->kept_first;
+
+	if (count)
+		host->kept_first +=
+			hand_over(host, host->kept + host->kept_first, host->kept_length + host->kept_first, count, now);
+	return host->kept_first == host->kept_end;
 }
 
 /* One batch at most.  Returns when this host wants its next turn; `now` or before means at once. */
 int64_t rdma_host_send(struct rdma_engine *e, struct rdma_host *host, int64_t now)
 {
-	struct rdma_sent sent[RDMA_BATCH];
-	int count = 0;
+	uint32_t lengths[RDMA_BATCH];
+	int64_t wake = RDMA_NEVER;
+	int count = 0, taken;
 
-	if (!host->busy)
+	if (host->socket < 0)
 		return RDMA_NEVER;
 	if (now < host->blocked_until)
+		return host->blocked_until;
+	if (!send_kept(host, now))
 		return host->blocked_until;
 	if (host->rate_bps)
 		pacer_refill(host, now);
 	while (count < RDMA_BATCH && (!host->rate_bps || host->credit_bits > 0)) {
-		struct rdma_qp *qp = next_in_turn(host, now);
+		struct rdma_qp *qp = next_in_turn(host, now, &wake);
 
 		if (!qp)
 			break;
-		rdma_qp_next_packet(e, qp, now, e->frames[count], &sent[count]);
+		lengths[count] = rdma_qp_packet(e, qp, now, e->frames[count]);
+		if (!lengths[count]) {
+			rdma_ready_remove(qp);
+			continue;
+		}
 		if (host->rate_bps)
-			host->credit_bits -= 8ll * sent[count].length;
+			host->credit_bits -= 8ll * lengths[count];
 		count++;
 	}
-	if (count && !transmit(e, host, sent, count, now))
+	taken = count ? hand_over(host, e->frames, lengths, count, now) : 0;
+	if (taken < count) {
+		keep(host, e->frames + taken, lengths + taken, count - taken);
 		return host->blocked_until;
+	}
 	if (host->rate_bps && host->credit_bits <= 0)
 		return pacer_ready_at(host, now);
-	/* A full batch: there may be more.  Otherwise only news or a timer opens the window. */
-	return count == RDMA_BATCH ? now : RDMA_NEVER;
+	/* A full batch: there may be more.  Otherwise only news or a timer lets something go. */
+	return count == RDMA_BATCH ? now : wake;
 }

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, ProtectionDomain, QueuePair, Write, connect
+from rdma.verbs import CQ, MR, PD, QP, Access, Device, Opcode, RecvWR, SendWR, connect
 
+EVERYTHING = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC
 ROOT = Path(__file__).resolve().parent.parent.parent
 _numbers = itertools.count()
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING, _ETH_P_ALL = 263, 23, 3
@@ -131,8 +132,10 @@ class Lab:
     def socket(self, host: int) -> Path:
         return self.folder / f"h{host}.rdma.sock"
 
-    def pair(self, length: int, psns: tuple[int, int] = (0, 0), **rts: Any) -> Pair:
-        return Pair(self.device(1), self.device(2), length, psns, rts)
+    def pair(
+        self, length: int, psns: tuple[int, int] = (0, 0), rtr: dict[str, Any] | None = None, **rts: Any
+    ) -> Pair:
+        return Pair(self.device(1), self.device(2), length, psns, rtr, rts)
 
     def xdp_attached(self) -> list[bool]:
         shown = [
@@ -145,19 +148,35 @@ class Lab:
 class Pair:
     """A region and a connected queue pair at each of two hosts."""
 
-    def __init__(self, one: Device, other: Device, length: int, psns: tuple[int, int], rts: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        one: Device,
+        other: Device,
+        length: int,
+        psns: tuple[int, int],
+        rtr: dict[str, Any] | None,
+        rts: dict[str, Any],
+    ) -> None:
         self.devices = (one, other)
-        pds: list[ProtectionDomain] = [device.alloc_pd() for device in self.devices]
-        access = Access.LOCAL_WRITE | Access.REMOTE_WRITE
-        self.regions: list[MemoryRegion] = [pd.reg_mr(length, access) for pd in pds]
-        self.cqs: list[CompletionQueue] = [device.create_cq() for device in self.devices]
-        self.qps: list[QueuePair] = [pd.create_qp(cq) for pd, cq in zip(pds, self.cqs, strict=True)]
-        self.pds = pds
-        connect(self.qps[0], self.qps[1], psns, **rts)
+        self.pds: list[PD] = [device.alloc_pd() for device in self.devices]
+        self.regions: list[MR] = [pd.reg_mr(length, EVERYTHING) for pd in self.pds]
+        self.cqs: list[CQ] = [device.create_cq() for device in self.devices]
+        self.qps: list[QP] = [pd.create_qp(cq, max_recv_wr=64) for pd, cq in zip(self.pds, self.cqs, strict=True)]
+        connect(self.qps[0], self.qps[1], psns, rtr, **rts)
 
-    def write(self, sender: int = 0, **changes: Any) -> Write:
+    def request(
+        self, opcode: Opcode, sender: int = 0, offset: int = 0, length: int | None = None, **changes: Any
+    ) -> SendWR:
+        """From or to the sender's region at `offset`, with the peer's at its start."""
         here, there = self.regions[sender], self.regions[1 - sender]
-        return Write(**{"wr_id": 1, "mr": here, "remote_addr": there.addr, "rkey": there.rkey, **changes})
+        remote = {"remote_addr": there.addr, "rkey": there.rkey}
+        return SendWR(**{"wr_id": 1, "opcode": opcode, "sg": here.sge(offset, length), **remote, **changes})
+
+    def write(self, sender: int = 0, **changes: Any) -> SendWR:
+        return self.request(Opcode.RDMA_WRITE, sender, **changes)
+
+    def recv(self, receiver: int = 1, offset: int = 0, length: int | None = None, wr_id: int = 1) -> RecvWR:
+        return RecvWR(wr_id, self.regions[receiver].sge(offset, length))
 
 
 def _daemon(folder: Path, config: dict[str, Any]) -> subprocess.Popen[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdma.allocate import Arena, Exhausted, SlotNumbers
+from rdma.allocate import Exhausted, Ranges, SlotNumbers
 from rdma.config import ConfigError, parse
 
 PAGE = 4096
@@ -14,7 +14,7 @@ PAGE = 4096
 
 @given(st.lists(st.integers(1, 5 * PAGE) | st.just(-1), max_size=60), st.randoms(use_true_random=False))
 def test_ranges_never_overlap(steps: list[int], chance: object) -> None:
-    arena = Arena(16 * PAGE, PAGE)
+    arena = Ranges("bytes", 16 * PAGE, PAGE)
     held: list[tuple[int, int]] = []
     for step in steps:
         if step < 0 and held:
@@ -23,10 +23,10 @@ def test_ranges_never_overlap(steps: list[int], chance: object) -> None:
             try:
                 held.append((arena.take(step), step))
             except Exhausted:
-                assert arena.free_bytes < 16 * PAGE
+                assert arena.free < 16 * PAGE
         pages = [page for offset, length in held for page in range(offset // PAGE, -(-(offset + length) // PAGE))]
         assert len(pages) == len(set(pages)) and all(0 <= page < 16 for page in pages)
-        assert arena.free_bytes == (16 - len(pages)) * PAGE
+        assert arena.free == (16 - len(pages)) * PAGE
     for offset, length in held:
         arena.give_back(offset, length)
     assert arena.take(16 * PAGE) == 0
@@ -47,6 +47,6 @@ def test_a_timeout_follows_from_rate_and_round_trip() -> None:
     host = {"name": "h1", "netns": "x", "interface": "v0", "ipv4": "10.0.0.1", "mac": "02:00:00:00:00:01"}
     config = parse({"hosts": [host], "run_dir": "x", "min_timeout_us": 1, "rtt_us": 100, "window_packets": 100})
     assert config.timeout_ns(0) == 400_000
-    assert config.timeout_ns(10**9) == 400_000 + 2 * 100 * (1024 + 60) * 8
+    assert config.timeout_ns(10**9) == 400_000 + 2 * 100 * (1024 + 94) * 8
     with pytest.raises(ConfigError, match="'rtt_us' must be an integer in 1.."):
         parse({"hosts": [host], "run_dir": "x", "rtt_us": 0})

@@ -50,8 +50,8 @@ BAD = {
     b'{"id": 1, "op": "create_cq", "cqe": 99999999999999999999999}': "BAD_VALUE",
     b'{"id": 1, "op": "destroy_qp", "qpn": 5}': "NOT_FOUND",
     b'{"id": 1, "op": "poll_cq", "cq": 0, "max": 1}': "NOT_FOUND",
-    b'{"id": 1, "op": "post_send", "qpn": 5, "writes": {}}': "BAD_VALUE",
-    b'{"id": 1, "op": "post_send", "qpn": 5, "writes": [{}]}': "BAD_VALUE",
+    b'{"id": 1, "op": "post_send", "qpn": 5, "requests": {}}': "BAD_VALUE",
+    b'{"id": 1, "op": "post_send", "qpn": 5, "requests": [{}]}': "BAD_VALUE",
 }
 
 
@@ -78,8 +78,8 @@ def test_others_things_do_not_exist(direct: Lab) -> None:
     pair = direct.pair(4096)
     stranger = direct.device(1)
     for op, members in {
-        "destroy_qp": {"qpn": pair.qps[0].qpn},
-        "query_qp": {"qpn": pair.qps[0].qpn},
+        "destroy_qp": {"qpn": pair.qps[0].qp_num},
+        "query_qp": {"qpn": pair.qps[0].qp_num},
         "dereg_mr": {"key": pair.regions[0].lkey},
         "destroy_cq": {"cq": pair.cqs[0].handle},
         "dealloc_pd": {"pd": pair.pds[0].handle},
@@ -102,7 +102,7 @@ def test_the_socket_is_its_users_own(direct: Lab) -> None:
 def test_numbers_do_not_follow_each_other(direct: Lab) -> None:
     device = direct.device(1)
     pd, cq = device.alloc_pd(), device.create_cq()
-    qpns = [pd.create_qp(cq).qpn for _ in range(20)]
+    qpns = [pd.create_qp(cq).qp_num for _ in range(20)]
     keys = [pd.reg_mr(4096).rkey for _ in range(20)]
     for numbers in (qpns, keys):
         assert len(set(numbers)) == 20

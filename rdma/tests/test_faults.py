@@ -33,7 +33,7 @@ def answering(pair: Pair, times: int, syndrome: int) -> Callable[[bytes], bytes 
         nonlocal left
         if left and frame[12:14] == b"\x08\x00" and frame[36:38] == b"\x12\xb7" and frame[42] in FIRST_PACKETS:
             left -= 1
-            return answer_to(frame, pair.qps[0].qpn, syndrome)
+            return answer_to(frame, pair.qps[0].qp_num, syndrome)
         return None
 
     return answer
