@@ -22,7 +22,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 
 def show(
     chosen: Choice,
-    paths: Annotated[
+    ksp: Annotated[
         int, typer.Option(min=1, max=64, help="How many shortest paths of each pair of switches are looked at.")
     ] = 8,
     nodes: Annotated[bool, typer.Option("--nodes", help="Also every node: place, addresses, neighbours.")] = False,
@@ -34,7 +34,7 @@ def show(
     """
     from lab import topo_report
 
-    found = topo_report.collect(chosen, paths, nodes)
+    found = topo_report.collect(chosen, ksp, nodes)
     print(json.dumps(found) if as_json else topo_report.text(found), end="\n" if as_json else "")
 
 

@@ -12,7 +12,7 @@ from mininet_topos.quantities import rate_text, time_text
 from mininet_topos.topology import Topology
 
 
-def collect(chosen: Choice, paths: int, nodes: bool) -> dict[str, Any]:
+def collect(chosen: Choice, ksp: int, nodes: bool) -> dict[str, Any]:
     """Everything under names with units in them; bandwidths in bits per second, lengths in links."""
     topology = chosen.build()
     exact = chosen.generator.bisection_bps
@@ -22,7 +22,7 @@ def collect(chosen: Choice, paths: int, nodes: bool) -> dict[str, Any]:
         "delays_ns": sorted({link.delay_ns for link in topology.links}),
         "bisection": asdict(bisection(topology, exact(topology) if exact else None)),
         "host_capacity_bps": sum(topology.host_port(host.name).link.rate_bps for host in topology.hosts),
-        "diversity": asdict(diversity(topology, paths)),
+        "diversity": asdict(diversity(topology, ksp)),
     }
     if nodes:
         found["nodes"] = [_node(topology, node.name) for node in topology.nodes]

@@ -26,7 +26,7 @@ _FILES = "Instead of a topology's name: a file, in any format of `plait topo exp
 def topology_command(work: Work) -> typer.Typer:
     """A group whose sub-commands call `work(choice, **options)`; options and help are those of `work`.
 
-    An option of `work` that a topology also has as a parameter is given once and goes to both.
+    `seed` may be an option of `work` and a parameter of a topology: it is given once and goes to both.
     """
 
     class Topologies(TyperGroup):
@@ -63,6 +63,8 @@ def _bound(work: Work, generator: Generator) -> Callable[..., None]:
         for parameter in list(inspect.signature(work).parameters.values())[1:]
     ]
     shared = {parameter.name for parameter in own}
+    both = shared & {parameter.name for parameter in generator.parameters}
+    assert both <= {"seed"}, f"{both} would mean two things"
     added = [_option(parameter) for parameter in generator.parameters if parameter.name not in shared]
 
     def run(**options: Any) -> None:

@@ -38,6 +38,14 @@ def test_show_tells_the_properties():
     assert node["place"] == "pod 3, rack 1, host 1" and node["ports"] == {"0": "s20"}
 
 
+@pytest.mark.parametrize("name", sorted(GENERATORS))
+def test_what_is_shown_is_what_the_parameters_make(name):
+    topology, found = choose(name).build(), shown("show", name)
+    assert [found[key] for key in ("name", "hosts", "switches", "links")] == [
+        topology.name, len(topology.hosts), len(topology.switches), len(topology.links)
+    ]  # fmt: skip
+
+
 def test_show_for_people():
     text = run("show", "jellyfish", "--switches", "10", "--hosts", "10", "--seed", "4", "--nodes").stdout
     lines = text.splitlines()
