@@ -9,16 +9,27 @@ from pathlib import Path
 from controller.control import InstallReport, Program
 from controller.daemon import Config, read_ready_line
 from controller.defaults import LAB_VARIABLE, RUN_DIR
+from controller.destinations import ROUTINGS
+from controller.overrides import load_overrides
 from controller.policy import Policy
 from controller.targets import Target
-from lab.errors import PlaitError
+from lab.errors import PlaitError, UsageError
 from mininet_topos.system import Child, fault, lab_environment, last_lines, start_child
+from mininet_topos.topology import Topology
 
 LOG, OUTPUT = RUN_DIR / "controller.log", RUN_DIR / "controller.out"
 _CONFIG, _PID = RUN_DIR / "controller.json", RUN_DIR / "controller.pid"
 
 _START_TIMEOUT_S = 60.0
 _POLL_S = 0.01
+
+
+def policy_from_options(seed: int, routing: str, overrides: Path | None, topology: Topology) -> Policy:
+    """UsageError or ControllerError for what cannot be."""
+    if routing not in ROUTINGS:
+        raise UsageError(f"--routing {routing!r}: known are {', '.join(ROUTINGS)}.")
+    routes = load_overrides(overrides, topology) if overrides is not None else ()
+    return Policy(seed=seed, routing=routing, overrides=routes)  # type: ignore[arg-type] # checked
 
 
 def configure(topology: Path, program: Program, targets: tuple[Target, ...], policy: Policy) -> None:

@@ -24,6 +24,12 @@ def launch(
     seed: Annotated[
         int, typer.Option(min=0, max=2**64 - 1, help="Seed of hashes and losses, and of a random topology.")
     ] = 1,
+    routing: Annotated[
+        str, typer.Option(help="`shortest` paths, or `up-down`: up and then only down a tree of layers.")
+    ] = "shortest",
+    overrides: Annotated[
+        Path | None, typer.Option(help="TOML file of routes that are to be otherwise; see docs/controller.md.")
+    ] = None,
     nic_memory: Annotated[
         int, typer.Option(min=1, max=10**6, help="Memory for RDMA regions, MB, all hosts together.")
     ] = 256,
@@ -33,6 +39,7 @@ def launch(
     Example: plait launch leafspine --spines 2 --leaves 4 --program p4src/spray.p4
     """
     from lab.config import LabConfig
+    from lab.controller_process import policy_from_options
     from lab.emulation import Emulation
     from lab.prompt import Prompt
     from mininet_topos.topology import interface_name
@@ -40,7 +47,8 @@ def launch(
     config = LabConfig.from_options(
         chosen, links=links, target=target, program=program, seed=seed, nic_memory_bytes=nic_memory * 10**6
     )
-    with Emulation(config, _talk, controller_stays=True) as lab:
+    policy = policy_from_options(seed, routing, overrides, config.topology())
+    with Emulation(config, _talk, policy, controller_stays=True) as lab:
         first = lab.topology.host_port(lab.topology.hosts[0].name)
         interface = interface_name(first.node.name, first.node_port)
         _talk(
