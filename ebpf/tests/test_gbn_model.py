@@ -1,6 +1,7 @@
-"""Go-back-N against a model of it that counts packets with unbounded integers and knows nothing of PSNs.
+"""Go-back-N against models of it that count packets with unbounded integers and know nothing of PSNs.
 
-The network loses, repeats and reorders; PSNs start near the wrap.
+The network loses, repeats and reorders; PSNs start near the wrap.  First whole connections, without headers; then
+WRITEs as packets.
 """
 
 from __future__ import annotations
@@ -12,9 +13,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebpf.tests import packets as p
+from ebpf.tests.depth import deep
+from ebpf.tests.gbn_history import History, differences
 from ebpf.tests.rigs import DROP, MTU, QPN, REMOTE_QPN, RKEY, TX, VA, Bench, NativeRig, lib
 
 PSNS = 1 << 24
+BATCH = 100
+EVERYTHING = {
+    "REQUEST_PLACED", "REQUEST_DUPLICATE", "REQUEST_SEQ_ERROR", "RNR_NAK_SENT", "RESPONSE_PLACED", "RESPONSE_DUPLICATE",
+    "RESPONSE_SEQ_ERROR", "ACK_RECEIVED", "NAK_RECEIVED", "ACK_STALE", "held ack", "held nak", "held rnr", "timeout",
+    "again",
+}  # fmt: skip
+
+
+def histories(seed: int, count: int = BATCH) -> list[History]:
+    made = [History(random.Random(seed + number)) for number in range(count)]
+    for history in made:
+        history.run()
+    return made
+
+
+@settings(max_examples=deep(100), deadline=None)
+@given(st.integers(0, 1 << 60))
+def test_the_core_is_the_model(seed: int) -> None:
+    """All verbs, both ends, both halves: NIC and agent."""
+    assert differences(histories(seed)) == []
+
+
+def test_the_histories_have_everything_in_them() -> None:
+    assert set.union(*(history.seen for history in histories(1, count=2000))) >= EVERYTHING
 
 
 @dataclass(frozen=True)
@@ -178,7 +205,7 @@ def test_the_requester_is_the_model(first_psn: int, steps: list[tuple[str, int]]
         assert bench.sender.naks == model.naks
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(MESSAGES, FIRST_PSN, st.floats(0, 0.4), st.integers(0, 3), st.integers(1, 12), st.randoms(use_true_random=False))
 def test_every_byte_arrives_once(
     sizes: list[int], first_psn: int, loss: float, reorder: int, window: int, chance: random.Random
