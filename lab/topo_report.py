@@ -49,7 +49,6 @@ def text(found: dict[str, Any]) -> str:
         ("links", f"{found['links']:,}, {', '.join(f'{rate_text(rate)}b/s' for rate in found['rates_bps'])}, "
                   f"{', '.join(map(time_text, found['delays_ns']))}"),
         ("ports in use", "; ".join(f"{count} switches with {degree}" for degree, count in found["degrees"].items())),
-        ("connected", "yes" if found["connected"] else "NO: not all hosts reach each other"),
         ("host to host", f"{found['mean_length']:.3f} links on average, {found['diameter']} at the most"),
         ("", _shares(found["lengths"])),
         ("bisection", _bisection(found)),

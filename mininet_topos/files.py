@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mininet_topos.formats import conweave, graphs, htsim, p4lang
+from mininet_topos.paths import check_connected
 from mininet_topos.topology import FORMAT, Topology, TopologyError
 
 # No topology that a machine can hold is larger; what is, is something else.
@@ -47,7 +48,7 @@ def read(path: Path, rate_bps: int, delay_ns: int, scale: float = 1.0) -> Topolo
 
 
 def load(path: Path, rate_bps: int, delay_ns: int) -> tuple[str, Topology]:
-    """Format and topology of a file; TopologyError names the file and the place in it.
+    """Format and topology of a file, whose hosts all reach each other; TopologyError names file and place.
 
     `rate_bps` and `delay_ns` are those of links for which the file gives none.
     """
@@ -59,9 +60,11 @@ def load(path: Path, rate_bps: int, delay_ns: int) -> tuple[str, Topology]:
     if len(data) > _MAX_BYTES:
         raise TopologyError(str(path), f"is longer than {_MAX_BYTES >> 20} MiB")
     try:
-        return parse(data, rate_bps, delay_ns, path.stem)
+        found = parse(data, rate_bps, delay_ns, path.stem)
+        check_connected(found[1])
     except TopologyError as error:
         raise TopologyError(f"{path}: {error.field}", error.reason) from None
+    return found
 
 
 def parse(data: bytes, rate_bps: int, delay_ns: int, name: str = "") -> tuple[str, Topology]:

@@ -36,6 +36,17 @@ def hops_to_switch(topology: Topology, switch: str) -> dict[str, int]:
     return distance
 
 
+def check_connected(topology: Topology) -> None:
+    """TopologyError, with two hosts that prove it, unless every host reaches every other."""
+    if not topology.hosts:
+        return
+    first = topology.hosts[0]
+    reached = hops_to_switch(topology, topology.host_port(first.name).node.name)
+    for host in topology.hosts:
+        if topology.host_port(host.name).node.name not in reached:
+            raise TopologyError("links", f"no path from {first.name!r} to {host.name!r}: the network is in parts")
+
+
 def next_hops(topology: Topology, switch: str) -> dict[str, tuple[Neighbor, ...]]:
     """Per other switch that reaches `switch`, its neighbours on shortest paths, in the order of its ports.
 

@@ -1,8 +1,10 @@
 """`plait topo` and the options of every command that takes a topology."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -100,14 +102,23 @@ def test_draw_writes_the_file_and_tells_places(tmp_path):
     assert run("draw", "fattree", "--out", str(file)).stdout == f"{file}\n"
 
 
-def test_check_of_a_network_in_two_parts(tmp_path):
+@pytest.mark.parametrize("verb", ["check", "show", "draw", "export"])
+def test_a_network_in_two_parts_is_refused(verb, tmp_path):
     whole = choose("dumbbell").build()
     file = tmp_path / "parts.json"
     file.write_text(whole.without(whole.links_between("s1", "s2")).to_json())
-    found = shown("check", str(file))
-    assert found["ok"] and found["warning"] == "not all hosts reach each other"
-    assert run("check", str(file)).exit_code == 0
-    assert "NO: not all hosts reach each other" in run("show", str(file)).stdout
+    with pytest.raises(TopologyError) as refused:
+        run(verb, str(file))
+    assert str(refused.value) == f"{file}: links: no path from 'h1' to 'h5': the network is in parts"
+
+
+def test_the_files_of_the_documentation_are_read(tmp_path):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "topologies.md").read_text()
+    formats = []
+    for text in re.findall(r"^```(?:json|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        (tmp_path / "net").write_text(text)
+        formats.append(shown("check", str(tmp_path / "net"))["format"])
+    assert formats == ["json", "conweave", "htsim", "p4lang"]
 
 
 def test_check_names_what_is_wrong(tmp_path):

@@ -4,10 +4,13 @@ from ipaddress import IPv4Address
 
 import networkx
 import pytest
+from hypothesis import given
 
 from controller.destinations import destinations
 from mininet_topos.catalogue import parse_choice
 from mininet_topos.k_paths import k_shortest_paths
+from mininet_topos.paths import check_connected
+from mininet_topos.tests.examples import random_topologies
 from mininet_topos.topology import TopologyError
 
 SPECS = [
@@ -85,6 +88,19 @@ def test_k_shortest_paths_are_the_first_of_all_simple_paths(spec):
             if len(lengths) >= k:
                 break
         assert [len(path.hops) for path in paths] == lengths[:k]
+
+
+@given(random_topologies())
+def test_a_network_in_parts_is_told_with_two_hosts_of_them(topology):
+    far = distances(topology)
+    edges = {topology.host_port(host.name).node.name for host in topology.hosts}
+    if all(b in far[a] for a in edges for b in edges):
+        check_connected(topology)
+        return
+    with pytest.raises(TopologyError, match="links: no path from 'h1' to '(h.)': the network is in parts") as refused:
+        check_connected(topology)
+    other = str(refused.value).split("'")[3]
+    assert topology.host_port(other).node.name not in far[topology.host_port("h1").node.name]
 
 
 def test_a_host_cannot_lose_its_only_link():
