@@ -15,7 +15,7 @@ from typing import Any
 import finsy as fy
 from finsy.proto import p4r
 
-from controller import entries
+from controller.describe import describe
 from controller.errors import ControllerError, RefusedError, SwitchUnreachableError
 from controller.targets import Target
 
@@ -84,10 +84,7 @@ class translated:  # noqa: N801 (reads as a statement)
 def _update_text(update: Any, schema: fy.P4Schema | None) -> str:
     if not isinstance(update, p4r.Update) or schema is None:
         return "an update"
-    verb = p4r.Update.Type.Name(update.type).lower()
-    if update.entity.HasField("table_entry"):
-        return f"{verb} {entries.describe(update.entity.table_entry, schema)}"
-    return f"{verb} {update.entity.WhichOneof('entity')}"
+    return describe(update, schema)
 
 
 @asynccontextmanager

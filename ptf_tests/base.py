@@ -8,7 +8,7 @@ import finsy as fy
 import ptf.testutils
 from ptf.base_tests import BaseTest
 
-from controller import counters, tables
+from controller import arrays, tables
 from controller.connection import controlling, reading, write
 from controller.defaults import personal_election_id
 from controller.targets import Target
@@ -54,7 +54,7 @@ class SwitchTest(BaseTest):
 
     def counted(self, counter: str) -> dict[int, tuple[int, int]]:
         """Packets and bytes of the cells that counted anything."""
-        rows = _loop.run(counters.counters_show(self.target, counter))
+        rows = _loop.run(arrays.counter_show(self.target, counter))
         return {row.index: (row.packets, row.bytes) for row in rows}
 
     def wait_for(self, work: Coroutine[Any, Any, Any]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import finsy as fy
 import pytest
 
-from controller import counters, tables
+from controller import arrays, counters, tables
 from controller.control import InstallReport, Program, install, install_entries
 from controller.errors import ControllerError, EntryTextError, RefusedError
 from controller.parameters import change, curves, set_curves, settings
@@ -200,7 +200,7 @@ async def test_a_person_writes_beside_a_connected_controller(target, programs):
 async def test_counters(target, programs):
     await install(star(), [target], programs["ecmp"])
     assert await counters.read_port_counters([target]) == {"s1": {}}
-    assert len(await counters.counters_show(target, "port_rx", zeros=True)) == 512
+    assert len(await arrays.counter_show(target, "port_rx", zeros=True)) == 512
 
 
 # --- parameters ---
