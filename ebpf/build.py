@@ -11,7 +11,7 @@ NATIVE = CModule(
     name="_nic_native",
     folder="ebpf",
     interface=(
-        *(f"ebpf/core/{transport}_state.h" for transport in ("gbn", "irn", "mprdma")),
+        *(f"ebpf/core/{transport}_state.h" for transport in ("eunomia", "gbn", "irn", "mprdma")),
         *("ebpf/core/state.h", "ebpf/core/qp.h", "ebpf/native/native.h"),
     ),
     sources=("ebpf/native/native.c",),

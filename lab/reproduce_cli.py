@@ -36,11 +36,7 @@ def reproduce(
 
     outcome = reproduce_eunomia.run(out, seed, lambda text: print(text, file=sys.stderr))
     if as_json:
-        print(
-            json.dumps(
-                {"statements": [asdict(found) for found in outcome.statements], "out": str(outcome.folder)}
-            )
-        )
+        print(json.dumps({"statements": [asdict(found) for found in outcome.statements], "out": str(outcome.folder)}))
         return
     table = Table(title="The paper, and here", title_justify="left", title_style="bold")
     for name in ("source", "paper", "here", "holds"):

@@ -2,7 +2,7 @@
 
 Twenty connections at once, a share of which has packets out of order. The paper leaves open what a degree of
 reordering is; here it is how far ahead a packet may come, in percent of the 256 packets of the cap: the packets of such
-a connection arrive in groups of that many, each group in an order drawn at random. With 100 % the bitmap reaches its cap.
+a connection arrive in groups of that many, each in an order drawn at random. With 100 % the bitmap reaches its cap.
 """
 
 import json

@@ -38,12 +38,6 @@
 #define NIC_HD_SIDE_OF(header)    ((wire_u32)(header) & 0xf)
 #define NIC_HD_SIDE_NONE          0xfffu /* no run of three starts there, even with 4,096 blocks */
 
-/* "HD Bitmap Addr": all that a connection without packets out of order holds; zeros are NULL. */
-struct nic_hd_addr {
-	wire_u16 states; /* block of the states + 1 */
-	wire_u16 first;  /* block of row 0, to which the other addresses are relative */
-};
-
 /* What the controller keeps of a connection: the rest of Table 7, relative addresses, and one block that §4 leaves. */
 struct nic_hd_states {
 	wire_u32 head;             /* first missing PSN */
@@ -59,7 +53,6 @@ struct nic_hd_states {
 
 #define NIC_HD_NO_LAST (~0u)
 
-_Static_assert(sizeof(struct nic_hd_addr) == 4, "Table 7: HD Bitmap Addr is 4 bytes");
 _Static_assert(sizeof(struct nic_hd_states) == 2 * NIC_MC_METADATA_BLOCKS, "section 4: 24 blocks");
 _Static_assert(__builtin_offsetof(struct nic_hd_states, relative) == 16, "section 3.4: 16 bytes of state variables");
 /* Table 1: 82 bytes of paper's structure at the most. */
@@ -201,7 +194,7 @@ WIRE_FN wire_u32 nic_hd_side_row(struct nic_mc *mc, const struct nic_hd_states *
 }
 
 /* Notes that the packet at `place` ends a message. */
-WIRE_FN int nic_hd_mark_end(struct nic_mc *mc, struct nic_hd_states *s, wire_u32 place, enum nic_slot slot)
+WIRE_FN int nic_hd_mark_end(struct nic_mc *mc, struct nic_hd_states *s, wire_u32 place, wire_u32 slot)
 {
 	wire_u32 row = place / NIC_HD_BLOCK_BITS % NIC_HD_ROWS;
 	wire_u32 at = nic_hd_side_row(mc, s, row);
@@ -222,19 +215,31 @@ WIRE_FN int nic_hd_mark_end(struct nic_mc *mc, struct nic_hd_states *s, wire_u32
 	return 1;
 }
 
-/* Takes the marks of the packets in `mask` of a row, which the head passes. */
-WIRE_FN void nic_hd_pass_ends(struct nic_mc *mc, const struct nic_hd_states *s, wire_u32 row, wire_u16 mask,
+/* Takes out the marks of packets that the head has passed: those whose bit is no longer set in the bitmap. */
+WIRE_FN void nic_hd_pass_ends(struct nic_mc *mc, const struct nic_hd_addr *addr, const struct nic_hd_states *s,
 			      struct nic_advance *moved)
 {
-	wire_u32 at = nic_hd_side_row(mc, s, row);
-	wire_u16 *ends = nic_mc_block(mc, at + 1), *completions = nic_mc_block(mc, at + 2);
+	wire_u32 at = s->side, tails = moved->tails, completions = moved->completions;
 
-	if (at == NIC_HD_SIDE_NONE)
-		return;
-	moved->tails += nic_popcount(*ends & mask);
-	moved->completions += nic_popcount(*completions & mask);
-	*ends &= (wire_u16)~mask;
-	*completions &= (wire_u16)~mask;
+	for (int step = 0; step < NIC_HD_ROWS; step++) {
+		wire_u32 header, waiting;
+		wire_u16 *ends, *completing;
+
+		at = nic_mc_forget(mc, at);
+		if (at == NIC_HD_SIDE_NONE)
+			break;
+		header = *nic_mc_block(mc, at);
+		waiting = *nic_mc_block(mc, nic_hd_row(s, addr->first, NIC_HD_SIDE_OF(header)));
+		ends = nic_mc_block(mc, at + 1);
+		completing = nic_mc_block(mc, at + 2);
+		tails += nic_popcount(*ends & ~waiting);
+		completions += nic_popcount(*completing & ~waiting);
+		*ends &= (wire_u16)waiting;
+		*completing &= (wire_u16)waiting;
+		at = NIC_HD_SIDE_NEXT(header);
+	}
+	moved->tails = tails;
+	moved->completions = completions;
 }
 
 /* Whether the first `rows` rows hold no bit. */
@@ -292,11 +297,11 @@ WIRE_FN void nic_hd_advance(struct nic_mc *mc, const struct nic_hd_addr *addr, s
 			ones = room;
 		mask = (wire_u16)(((1u << ones) - 1) << column);
 		*block &= (wire_u16)~mask;
-		nic_hd_pass_ends(mc, s, row, mask, moved);
 		count += (int)ones;
 		if (ones < room)
 			break;
 	}
+	nic_hd_pass_ends(mc, addr, s, moved);
 	moved->packets += (wire_u32)count;
 	s->head = nic_psn_add(s->head, (wire_u32)count);
 	if (circular == all) {
@@ -321,7 +326,7 @@ WIRE_FN void nic_hd_advance(struct nic_mc *mc, const struct nic_hd_addr *addr, s
 
 /* A packet behind the head. */
 WIRE_FN enum nic_hd_outcome nic_hd_track(struct nic_mc *mc, struct nic_hd_addr *addr, struct nic_hd_states *s,
-					 wire_u32 psn, enum nic_slot slot)
+					 wire_u32 psn, wire_u32 slot)
 {
 	enum nic_hd_outcome outcome = nic_hd_reach(mc, addr, s, psn);
 	wire_u32 place, bit;
@@ -374,11 +379,59 @@ WIRE_FN wire_u32 nic_hd_abandoned_first(struct nic_mc *mc, wire_u32 place)
 	return s ? s->head : 0;
 }
 
+WIRE_FN void nic_hd_note_last(struct nic_hd_states *s, wire_u32 psn)
+{
+	if (s->last_seq == NIC_HD_NO_LAST || nic_psn_distance(psn, s->last_seq) > 0)
+		s->last_seq = psn;
+}
+
 /* Section 3.5.3: everything up to the last packet came in order, and nothing of what follows it is tracked. */
-WIRE_FN int nic_hd_finished(struct nic_mc *mc, const struct nic_hd_addr *addr, const struct nic_hd_states *s)
+WIRE_FN wire_u32 nic_hd_finished(struct nic_mc *mc, const struct nic_hd_addr *addr, const struct nic_hd_states *s)
 {
 	return s->last_seq != NIC_HD_NO_LAST && nic_psn_distance(s->head, s->last_seq) > 0 &&
 	       nic_hd_clear(mc, addr, s, s->dynamic_size);
+}
+
+/* A packet that a bitmap is there for, or must be made for: one ahead of its turn, or the one at the head of a bitmap. */
+WIRE_FN wire_u32 nic_hd_manage(struct nic_mc *mc, struct nic_hd_addr *addr, wire_u32 expected, wire_u32 psn, wire_u32 slot,
+			       wire_u32 last, struct nic_advance *moved)
+{
+	wire_u32 created = nic_mc_forget(mc, !addr->states), abandoned = NIC_MC_NONE;
+	wire_u32 outcome = NIC_HD_NO_MEMORY, leaves = 0;
+	struct nic_hd_states *s;
+
+	if (created) {
+		wire_u32 entry = nic_mc_find_entry(mc, &abandoned);
+
+		nic_hd_create(mc, addr, entry, expected);
+	}
+	/* Otherwise the verifier would follow all that comes once for a bitmap that is new, and once for another. */
+	created = nic_mc_forget(mc, created);
+	abandoned = nic_mc_forget(mc, abandoned);
+	s = nic_hd_states(mc, addr);
+	if (s) {
+		if (psn == expected) {
+			nic_hd_advance(mc, addr, s, moved);
+			outcome = NIC_HD_ADVANCED;
+		} else {
+			outcome = nic_hd_track(mc, addr, s, psn, slot);
+		}
+		outcome = nic_mc_forget(mc, outcome);
+		if (last && outcome <= NIC_HD_TRACKED)
+			nic_hd_note_last(s, psn);
+		leaves = nic_hd_finished(mc, addr, s);
+		mc->stats.collected += leaves;
+		leaves |= created && outcome != NIC_HD_TRACKED;
+	}
+	if (nic_mc_forget(mc, leaves)) {
+		nic_hd_release(mc, nic_mc_entry_of(mc, (wire_u32)addr->states - 1), addr->first);
+		addr->states = addr->first = 0;
+	}
+	if (abandoned != NIC_MC_NONE) {
+		mc->stats.reclaimed++;
+		nic_hd_release(mc, abandoned, nic_hd_abandoned_first(mc, abandoned));
+	}
+	return outcome;
 }
 
 /*
@@ -393,47 +446,22 @@ WIRE_FN enum nic_hd_outcome nic_hd_receive(struct nic_mc *mc, struct nic_hd_addr
 					   enum nic_slot slot, int last, struct nic_advance *moved)
 {
 	int ahead = nic_psn_distance(psn, expected);
-	int created = !addr->states, finished;
-	wire_u32 abandoned = NIC_MC_NONE;
-	enum nic_hd_outcome outcome = NIC_HD_NO_MEMORY;
-	struct nic_hd_states *s;
+	wire_u32 outcome;
 
 	if (ahead < 0)
 		return NIC_HD_PASSED;
+	if (ahead >= NIC_HD_CAP)
+		return NIC_HD_CAPPED;
 	if (ahead == 0)
-		*moved = (struct nic_advance){ 0, slot >= NIC_SLOT_TAIL, slot == NIC_SLOT_TAIL_COMPLETION };
-	if (ahead == 0 && created) {
+		*moved = (struct nic_advance){ 0, nic_mc_forget(mc, slot >= NIC_SLOT_TAIL),
+					       nic_mc_forget(mc, slot == NIC_SLOT_TAIL_COMPLETION) };
+	if (ahead == 0 && !addr->states) {
 		moved->packets = 1;
 		return NIC_HD_ADVANCED;
 	}
-	if (ahead >= NIC_HD_CAP)
-		return NIC_HD_CAPPED;
-	if (created) {
-		wire_u32 entry = nic_mc_find_entry(mc, &abandoned);
-
-		nic_hd_create(mc, addr, entry, expected);
-	}
-	s = nic_hd_states(mc, addr);
-	if (s && ahead == 0) {
-		nic_hd_advance(mc, addr, s, moved);
-		outcome = NIC_HD_ADVANCED;
-	} else if (s) {
-		outcome = nic_hd_track(mc, addr, s, psn, slot);
-	}
-	if (s && last && outcome <= NIC_HD_TRACKED &&
-	    (s->last_seq == NIC_HD_NO_LAST || nic_psn_distance(psn, s->last_seq) > 0))
-		s->last_seq = psn;
-	finished = s && nic_hd_finished(mc, addr, s);
-	if (s && (finished || (created && outcome != NIC_HD_TRACKED))) {
-		mc->stats.collected += (wire_u32)finished;
-		nic_hd_release(mc, nic_mc_entry_of(mc, (wire_u32)addr->states - 1), addr->first);
-		addr->states = addr->first = 0;
-	}
-	if (abandoned != NIC_MC_NONE) {
-		mc->stats.reclaimed++;
-		nic_hd_release(mc, abandoned, nic_hd_abandoned_first(mc, abandoned));
-	}
-	return outcome;
+	outcome = nic_hd_manage(mc, addr, expected, psn, nic_mc_forget(mc, slot), nic_mc_forget(mc, last != 0), moved);
+	nic_mc_note_peak(mc);
+	return (enum nic_hd_outcome)nic_mc_forget(mc, outcome);
 }
 
 /*

@@ -19,58 +19,19 @@
 #define NIC_MEMORY_CONTROLLER_H
 
 #include "bitmap.h"
+#include "eunomia_state.h"
 
-#ifndef NIC_MC_BLOCKS
-#define NIC_MC_BLOCKS 1024 /* section 4; a power of two from 64 to 4096 */
-#endif
-#define NIC_MC_WORDS       (NIC_MC_BLOCKS / 32)
+#define NIC_MC_WORDS           (NIC_MC_BLOCKS / 32)
 /* At least as many as can have states and a bitmap block at once; a power of two, so that an index can be masked. */
-#define NIC_MC_CONNECTIONS (NIC_MC_BLOCKS / 16)
+#define NIC_MC_CONNECTIONS     (NIC_MC_BLOCKS / 16)
+#define NIC_MC_METADATA_BLOCKS 24 /* section 4 */
+#define NIC_MC_NONE            0xffffu
+#define NIC_MC_ABANDONED       0xff
 
 _Static_assert(NIC_MC_BLOCKS >= 64 && NIC_MC_BLOCKS <= 4096 && (NIC_MC_BLOCKS & (NIC_MC_BLOCKS - 1)) == 0,
 	       "NIC_MC_BLOCKS must be a power of two from 64 to 4096");
-
-#define NIC_MC_METADATA_BLOCKS 24 /* section 4 */
-#define NIC_MC_NONE            0xffffu
-
-/* Section 4: three bytes, a connection's number and the block where its states begin. */
-struct nic_mc_entry {
-	wire_u8 connection; /* its place in the index + 1; 0: free; NIC_MC_ABANDONED: to be collected */
-	wire_u8 start[2];   /* low byte first */
-};
-
-#define NIC_MC_ABANDONED 0xff
-
-_Static_assert(sizeof(struct nic_mc_entry) == 3, "section 4: 1 byte connection ID, 2 bytes starting index");
 /* Places beyond the number of connections that fit are never used, so an identifier never reaches NIC_MC_ABANDONED. */
 _Static_assert(NIC_MC_BLOCKS / (NIC_MC_METADATA_BLOCKS + 1) < NIC_MC_ABANDONED, "identifiers are one byte");
-
-/* What the blocks in use are for. */
-enum nic_mc_use {
-	NIC_MC_METADATA, /* states and relative addresses, 24 blocks a connection */
-	NIC_MC_BITMAP,   /* rows of HD bitmaps */
-	NIC_MC_SIDE,     /* message ends beside the bitmap: Plait's addition, see hd_bitmap.h */
-	NIC_MC_USES,
-};
-
-/* Beside the memory that is modelled, so that it can be watched; not part of it. */
-struct nic_mc_stats {
-	wire_u32 blocks[NIC_MC_USES]; /* in use now */
-	wire_u32 connections;         /* with states now */
-	wire_u32 peak_blocks;
-	wire_u32 created;
-	wire_u32 collected;  /* given back by garbage collection */
-	wire_u32 reclaimed;  /* given back after nic_hd_abandon() */
-	wire_u32 refused;    /* requests for blocks that found none */
-	wire_u32 zero;       /* see nic_mc_forget() */
-};
-
-struct nic_mc {
-	wire_u16 master[NIC_MC_BLOCKS];
-	wire_u32 block_alloc_bitmap[NIC_MC_WORDS];
-	struct nic_mc_entry metadata_start_index[NIC_MC_CONNECTIONS];
-	struct nic_mc_stats stats;
-};
 
 /*
  * The value itself, below 2^16.  The eBPF verifier follows each value that a loop can leave with through all that comes after it;
@@ -167,18 +128,21 @@ WIRE_FN wire_u32 nic_mc_blocks_in_use(const struct nic_mc *mc)
 /* Books `count` blocks from `start`, which a find function gave; NIC_MC_NONE goes through and counts as refused. */
 WIRE_FN wire_u32 nic_mc_take(struct nic_mc *mc, wire_u32 start, wire_u32 count, enum nic_mc_use use)
 {
-	wire_u32 in_use;
-
 	if (start == NIC_MC_NONE) {
 		mc->stats.refused++;
 		return start;
 	}
 	nic_mc_mark(mc, start, count, 1);
 	mc->stats.blocks[use] += count;
-	in_use = nic_mc_blocks_in_use(mc);
+	return start;
+}
+
+WIRE_FN void nic_mc_note_peak(struct nic_mc *mc)
+{
+	wire_u32 in_use = nic_mc_blocks_in_use(mc);
+
 	if (in_use > mc->stats.peak_blocks)
 		mc->stats.peak_blocks = in_use;
-	return start;
 }
 
 WIRE_FN void nic_mc_give(struct nic_mc *mc, wire_u32 start, wire_u32 count, enum nic_mc_use use)

@@ -81,6 +81,13 @@ struct nic_verdict {
 	wire_u8 syndrome;
 	wire_u8 becn;           /* a congestion notification rides on the reply */
 	wire_u8 doorbell;       /* 1: the agent must look at the queue pair */
+	/*
+	 * A packet held back at config.hold_at that goes to its place now, behind the payload: see nic_release().
+	 * 0: there is none.
+	 */
+	wire_u16 release_length;
+	wire_u32 release_rkey;
+	wire_u64 release_va;
 };
 
 /*

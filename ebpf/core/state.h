@@ -7,6 +7,7 @@
 #ifndef NIC_STATE_H
 #define NIC_STATE_H
 
+#include "eunomia_state.h"
 #include "gbn_state.h"
 #include "irn_state.h"
 #include "mprdma_state.h"
@@ -32,6 +33,7 @@ struct nic_bitmap1 {
 union nic_receiver_state {
 	struct nic_gbn_receiver gbn;
 	struct nic_bitmap2 bitmap;
+	struct nic_eunomia_receiver eunomia;
 	wire_u64 room[16];
 };
 
@@ -45,6 +47,7 @@ union nic_sender_state {
 /* Written by the agent. */
 union nic_emitter_state {
 	struct nic_gbn_emitter gbn;
+	struct nic_eunomia_emitter eunomia;
 	struct nic_irn_emitter irn;
 	struct nic_mprdma_emitter mprdma;
 	wire_u64 room[11];
@@ -52,9 +55,13 @@ union nic_emitter_state {
 
 /* What all queue pairs of a host share, beside its counters.  Written by the NIC, all zero at the start. */
 struct nic_host_state {
-	wire_u64 room[512];
+	union {
+		struct nic_mc memory; /* Eunomia */
+		wire_u64 room[512];
+	};
 };
 
+_Static_assert(sizeof(struct nic_host_state) % 4096 == 0, "whole pages");
 _Static_assert(sizeof(union nic_receiver_state) == 128, "the room that struct nic_receiver has");
 _Static_assert(sizeof(union nic_sender_state) == 128, "the room that struct nic_sender has");
 _Static_assert(sizeof(union nic_emitter_state) == 88, "the room that struct nic_emitter has");

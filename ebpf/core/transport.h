@@ -83,11 +83,12 @@ struct nic_transport {
 };
 
 /* The transports: X(name) stands for `name`.h and its table nic_transport_`name`.  Order gives the stored number. */
-#define NIC_TRANSPORTS(X) X(gbn) X(mprdma) X(irn) X(ideal)
+#define NIC_TRANSPORTS(X) X(gbn) X(mprdma) X(irn) X(ideal) X(eunomia)
 
 #define NIC_TRANSPORT_ENUM(name) NIC_TRANSPORT_##name,
 enum nic_transport_id { NIC_TRANSPORTS(NIC_TRANSPORT_ENUM) NIC_TRANSPORT_COUNT };
 
+#include "eunomia.h"
 #include "gbn.h"
 #include "ideal.h"
 #include "irn.h"

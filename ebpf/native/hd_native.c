@@ -147,7 +147,9 @@ wire_u32 hd_native_take(struct hd_native *h, int from_tail, wire_u32 count)
 		start = from_tail ? nic_mc_find_last(&h->mc, 24) : nic_mc_find_first(&h->mc, 24);
 		break;
 	}
-	return nic_mc_take(&h->mc, start, count, NIC_MC_BITMAP);
+	start = nic_mc_take(&h->mc, start, count, NIC_MC_BITMAP);
+	nic_mc_note_peak(&h->mc);
+	return start;
 }
 
 void hd_native_give(struct hd_native *h, wire_u32 start, wire_u32 count)

@@ -54,6 +54,16 @@ static void look_up(struct nic_native *nic, struct nic_qp *qp, const struct nic_
 		refs->host = &nic->host_states[p->host];
 }
 
+/* A packet that was held back goes from host memory to its place. */
+static void release(struct nic_native *nic, const struct nic_qp *qp, const struct nic_verdict *v)
+{
+	const struct nic_region *region = &nic->regions[v->release_rkey & (nic->max_regions - 1)];
+	wire_u64 to;
+
+	if (nic_release(qp, nic_region_valid(region, v->release_rkey), v, &to))
+		memmove(nic->arena + to, nic->arena + qp->config.hold_at, v->release_length);
+}
+
 /* What the packet ends with if it goes no further; NIC_STEP_OK: `t` is its transport. */
 static int admit(const struct nic_native *nic, const struct nic_qp *qp, const struct nic_packet *p,
 		 const wire_u8 *frame, const wire_u8 *end, const struct nic_transport **t)
@@ -97,6 +107,8 @@ int nic_native_receive(struct nic_native *nic, wire_u64 mac, wire_u32 host, wire
 	nic_receive(t, qp, &p, &refs, now, &v);
 	if (v.place_length)
 		memcpy(nic->arena + v.place_at, frame + p.payload_at, v.place_length);
+	if (v.release_length)
+		release(nic, qp, &v);
 	nic->doorbells += v.doorbell;
 	wanted = WIRE_ETHERNET_LEN + nic_reply_total_len(v.reply);
 	if (v.reply && room >= wanted) {
