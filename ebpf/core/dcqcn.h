@@ -104,13 +104,10 @@ WIRE_FN void nic_dcqcn_derive(struct nic_dcqcn_params *p, wire_u64 line_rate, wi
 
 /* ---- notification point ---- */
 
-/* Whether a packet that came marked is answered by a CNP.  `last`: when the last one was sent; 0: never. */
-WIRE_FN int nic_dcqcn_notify(wire_u64 *last, wire_u64 interval_ns, wire_u64 now)
+/* Whether a packet that came marked is answered by a CNP.  `sent`: CNPs so far, the last of them at `last`. */
+WIRE_FN int nic_dcqcn_notify(wire_u32 sent, wire_u64 last, wire_u64 interval_ns, wire_u64 now)
 {
-	if (*last && now - *last < interval_ns)
-		return 0;
-	*last = now;
-	return 1;
+	return !sent || now - last >= interval_ns;
 }
 
 /* ---- reaction point ---- */

@@ -8,6 +8,7 @@
 #define NIC_H
 
 #include "credits.h"
+#include "dcqcn.h"
 #include "parse.h"
 #include "transport.h"
 
@@ -35,7 +36,7 @@ WIRE_FN void nic_notify(struct nic_qp *qp, int stream, wire_u64 now, struct nic_
 {
 	struct nic_receiver *r = &qp->receiver[stream];
 
-	if (r->cnps && now - r->cnp_time < qp->config.cnp_interval_ns)
+	if (!nic_dcqcn_notify(r->cnps, r->cnp_time, qp->config.cnp_interval_ns, now))
 		return;
 	r->cnp_time = now;
 	r->cnps++;

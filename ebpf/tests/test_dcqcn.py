@@ -153,7 +153,9 @@ def test_the_rate_does_not_fall_below_the_lowest() -> None:
 @given(st.integers(1, 10**6), st.lists(st.integers(0, 10**6), max_size=60))
 @example(50_000, [1, 49_999, 1])
 def test_at_most_one_cnp_an_interval(interval: int, gaps: list[int]) -> None:
-    model, last, now = NotificationPoint(interval), ffi.new("wire_u64 *"), 1
+    model, sent, last, now = NotificationPoint(interval), 0, 0, 1
     for gap in gaps:
         now += gap
-        assert lib.unit_dcqcn_notify(last, interval, now) == model.marked(now)
+        notify = lib.unit_dcqcn_notify(sent, last, interval, now)
+        assert notify == model.marked(now)
+        sent, last = (sent + 1, now) if notify else (sent, last)

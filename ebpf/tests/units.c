@@ -64,7 +64,7 @@ void unit_dcqcn_derive(struct nic_dcqcn_params *p, wire_u64 line_rate, wire_u64 
 	nic_dcqcn_derive(p, line_rate, rtt_ns, packet_bytes);
 }
 
-int unit_dcqcn_notify(wire_u64 *last, wire_u64 interval_ns, wire_u64 now)
+int unit_dcqcn_notify(wire_u32 sent, wire_u64 last, wire_u64 interval_ns, wire_u64 now)
 {
-	return nic_dcqcn_notify(last, interval_ns, now);
+	return nic_dcqcn_notify(sent, last, interval_ns, now);
 }

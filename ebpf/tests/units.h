@@ -38,6 +38,6 @@ struct unit_dcqcn_step {
 /* A reaction point from its start through all steps; fills in result and deadline. */
 void unit_dcqcn(const struct nic_dcqcn_params *p, struct unit_dcqcn_step *steps, wire_u32 count);
 void unit_dcqcn_derive(struct nic_dcqcn_params *p, wire_u64 line_rate, wire_u64 rtt_ns, wire_u32 packet_bytes);
-int unit_dcqcn_notify(wire_u64 *last, wire_u64 interval_ns, wire_u64 now);
+int unit_dcqcn_notify(wire_u32 sent, wire_u64 last, wire_u64 interval_ns, wire_u64 now);
 
 #endif
