@@ -32,9 +32,10 @@ struct nic_mprdma_view {
 	wire_u8 restarts;
 };
 
+/* Never 0: that stands for what nic_mprdma_initial() says. */
 WIRE_FN wire_u64 nic_mprdma_pack(const struct nic_mprdma_view *v)
 {
-	return (wire_u64)v->limit | (wire_u64)v->granted << 24 | (wire_u64)v->recovering << 48 |
+	return 1ull << 63 | (wire_u64)v->limit | (wire_u64)v->granted << 24 | (wire_u64)v->recovering << 48 |
 	       (wire_u64)v->timeouts << 49 | (wire_u64)v->restarts << 52;
 }
 
