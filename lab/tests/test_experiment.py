@@ -92,6 +92,16 @@ def test_the_experiments_of_the_project_can_be_read() -> None:
                 assert flows_of(workload, topology, seed)
 
 
+def test_any_topology_with_its_parameters(tmp_path: Path) -> None:
+    leafspine = GOOD.replace("k = 4", 'kind = "leafspine"\nspines = 3\nspine_rate = "5M"')
+    topology = parsed(leafspine).lab.topology()
+    assert topology.name == "leafspine-3x4" and {link.rate_bps for link in topology.links} == {20_000_000, 5_000_000}
+    (tmp_path / "net.json").write_text(topology.to_json())
+    rates = 'k = 4\nrate = "20M"\ndelay = "10us"'
+    file = parsed(GOOD.replace(rates, f'kind = "{tmp_path}/net.json"\nscale = 0.5')).lab.topology()
+    assert {link.rate_bps for link in file.links} == {10_000_000, 2_500_000}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
