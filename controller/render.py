@@ -40,7 +40,7 @@ def as_text(rows: Sequence[Any], width: int | None = None) -> str:
         if name in _DOTTED:
             short = _shortened({line[i] for line in cells})
             cells = [[*line[:i], short[line[i]], *line[i + 1 :]] for line in cells]
-    numeric = [all(type(row[name]) is int for row in plain) for name in columns]
+    numeric = [{type(row[name]) for row in plain} <= {int, type(None)} for name in columns]
     widths = [max(len(name), *(len(line[i]) for line in cells)) for i, name in enumerate(columns)]
     if width is not None:
         widths = _narrowed(widths, [columns, *cells], width - len(_GAP) * (len(columns) - 1))

@@ -38,12 +38,8 @@ def find_link(topology: Topology, name: str) -> Link:
             return topology.host_port(name).link
         near = ", ".join(f"{name}-{neighbor.node.name}" for neighbor in topology.neighbors(name))
         raise UsageError(f"{name} is a switch: say which of its links, {near}.")
-    found = [
-        link
-        for at in (position for position, character in enumerate(name) if character == "-")
-        if name[:at] in topology.by_name and name[at + 1 :] in topology.by_name
-        for link in topology.links_between(name[:at], name[at + 1 :])
-    ]
+    a, _, b = name.partition("-")  # no node's name has a dash
+    found = topology.links_between(a, b) if {a, b} <= set(topology.by_name) else ()
     if len(found) > 1:
         either = ", ".join(interface_name(*link.ends[0]) for link in found)
         raise UsageError(f"there are {len(found)} links {name}: say which by an end, {either}.")
