@@ -7,7 +7,9 @@ started as Plait's commands.
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import fcntl
+import ipaddress
 import os
 import shutil
 import subprocess
@@ -28,8 +30,9 @@ from controller.defaults import RUN_DIR
 from mininet_topos.catalogue import FILE_PARAMETERS, GENERATORS, choose
 from mininet_topos.fabric import Links
 from mininet_topos.network import LabNetwork, TargetKind
+from mininet_topos.quantities import parse_time
 from mininet_topos.system import Child, NetworkError, await_ready, end_children, lab_environment, start_child
-from mininet_topos.topology import Topology, TopologyError
+from mininet_topos.topology import Link, Node, Topology, TopologyError
 
 ROOT = Path(__file__).resolve().parent.parent
 _PROGRAM = ROOT / "p4src" / "ecmp.p4"
@@ -39,6 +42,10 @@ _DEFINES = {"plait": [], "bmv2": ["-DPLAIT_FEEDBACK"]}  # see p4src/include/live
 NO_PROGRAM = "none"
 
 _READY_S = 60
+
+# Of Mininet's topologies: the first host's address, and the rate of links that have none.
+_FIRST_ADDRESS = ipaddress.IPv4Address("10.0.0.1")
+_RATE_MBPS = 100
 
 
 def _refuse(text: object) -> NoReturn:
@@ -74,6 +81,31 @@ class PlaitTopo(Topo):
                 link.a, link.b, link.port_a, link.port_b,
                 bw=link.rate_bps / 1e6, delay=f"{link.delay_ns / 1000:g}us", loss=100 * link.loss,
             )  # fmt: skip
+
+
+def topology_of(topo: Topo) -> Topology:
+    """The model of any Mininet topology, such as `tree,2`: its names, ports and addresses, and links' bw, delay and loss.
+
+    Hosts without an address get Mininet's own, 10.0.0.1/8 and so on; the gateway of each network is its last address.
+    TopologyError for what the model has not, such as hosts with two links.
+    """
+    nodes = [Node.switch(i, "switch", i - 1, name) for i, name in enumerate(topo.switches(), 1)]
+    for i, name in enumerate(topo.hosts()):
+        given = topo.nodeInfo(name)
+        address = given.get("ip") or str(_FIRST_ADDRESS + i)
+        ipv4 = address if "/" in address else f"{address}/8"
+        gateway = str(ipaddress.IPv4Interface(ipv4).network.broadcast_address - 1)
+        host = dataclasses.replace(Node.host(i, ipv4, name), gateway_ipv4=gateway)
+        nodes.append(dataclasses.replace(host, mac=given["mac"].lower()) if "mac" in given else host)
+    links = []
+    for a, b, values in topo.links(sort=True, withInfo=True):
+        try:
+            rate, delay = round(float(values.get("bw", _RATE_MBPS)) * 1e6), parse_time(str(values.get("delay", "0us")))
+            loss = float(values.get("loss", 0)) / 100
+        except ValueError as error:
+            raise TopologyError(f"link {a} {b}", str(error)) from None
+        links.append(Link(values["node1"], values["port1"], values["node2"], values["port2"], rate, delay, loss))
+    return Topology(tuple(nodes), tuple(links), name=type(topo).__name__)
 
 
 class SwitchTarget:
@@ -179,12 +211,12 @@ def Mininet(topo: Topo, switch: Any, **options: Any) -> mininet.net.Mininet:  # 
     """The network of `mn`: a laboratory's for the switches of this file, Mininet's own for all others."""
     if not (isinstance(switch, type) and issubclass(switch, SwitchTarget)):
         return mininet.net.Mininet(topo=topo, switch=switch, **options)
-    if not isinstance(topo, PlaitTopo):
-        _refuse(f"--switch {switch.target} needs a topology of this file: {', '.join(topos)}")
-    _hold_lock()
     try:
-        return MnNetwork(topo.topology, switch("mn"))
-    except NetworkError as error:
+        topology = topo.topology if isinstance(topo, PlaitTopo) else topology_of(topo)
+        wanted = switch("mn")
+        _hold_lock()
+        return MnNetwork(topology, wanted)
+    except (NetworkError, TopologyError) as error:
         _refuse(error)
 
 

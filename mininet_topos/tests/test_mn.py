@@ -10,10 +10,12 @@ import pytest
 
 pytest.importorskip("mininet", reason="Mininet is not installed")
 
+from mininet.topo import Topo  # noqa: E402
+
 from mininet_topos.catalogue import choose  # noqa: E402
-from mininet_topos.mn_network import PlaitTopo, topos  # noqa: E402
+from mininet_topos.mn_network import PlaitTopo, topology_of, topos  # noqa: E402
 from mininet_topos.system import isolated  # noqa: E402
-from mininet_topos.topology import interface_name  # noqa: E402
+from mininet_topos.topology import TopologyError, interface_name  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 CUSTOM = "mininet_topos/mn.py"
@@ -96,10 +98,54 @@ def test_all_hosts_reach_each_other(target):
 
 
 @needs_root
+def test_mininets_own_topologies_run_on_the_switch_too():
+    require_switch("plait")
+    done = mn("--topo tree,depth=2,fanout=2 --switch plait --test pingall")
+    assert "0% dropped (12/12 received)" in done.stdout + done.stderr
+
+
+def test_the_model_of_a_mininet_topology():
+    class Pair(Topo):
+        def build(self):
+            self.addSwitch("left")
+            self.addSwitch("right")
+            self.addHost("a")
+            self.addHost("b", ip="10.1.0.7/24", mac="08:00:00:00:00:0A")
+            self.addLink("a", "left")
+            self.addLink("right", "b", bw=2.5, delay="3ms", loss=10)
+            self.addLink("left", "right", port1=7)
+            self.addLink("left", "right")
+
+    topology = topology_of(Pair())
+    assert [(h.name, h.ipv4, h.gateway) for h in topology.hosts] == [
+        ("a", "10.0.0.1/8", "10.255.255.254"),
+        ("b", "10.1.0.7/24", "10.1.0.254"),
+    ]
+    assert topology.node("b").mac == "08:00:00:00:00:0a"
+    assert {(k.name, k.rate_bps, k.delay_ns, k.loss) for k in topology.links} == {
+        ("a-eth0:left-eth1", 100_000_000, 0, 0.0),
+        ("right-eth1:b-eth0", 2_500_000, 3_000_000, 0.1),
+        ("left-eth7:right-eth2", 100_000_000, 0, 0.0),
+        ("left-eth3:right-eth3", 100_000_000, 0, 0.0),
+    }
+
+
+def test_a_mininet_topology_that_the_model_has_not():
+    class Twice(Topo):
+        def build(self):
+            self.addSwitch("s1")
+            self.addHost("h1")
+            self.addLink("h1", "s1")
+            self.addLink("h1", "s1")
+
+    with pytest.raises(TopologyError, match=r"links\[1\].port_a: a host's port is 0, not 1"):
+        topology_of(Twice())
+
+
+@needs_root
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--topo single,2 --switch plait", "mn: --switch plait needs a topology of this file: plait-fattree, "),
         ("--topo plait-dumbbell --switch plait,links=vet", "mn: links: 'vet'; it is memory or veth"),
         ("--topo plait-dumbbell --switch plait,colour=1", "mn: colour: no option of --switch plait; known are "),
         ("--topo plait-dumbbell,1,1 --switch plait,program=no.p4", "mn: error: cannot read no.p4: No such file"),
