@@ -14,8 +14,11 @@ from scapy.packet import Raw, split_layers
 # Importing scapy's RoCE binds it to the port that the project's own layers use; only its classes are wanted here.
 split_layers(UDP, roce.BTH, dport=4791)
 
-SEND_ONLY, WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY = 0x04, 0x06, 0x07, 0x08, 0x09, 0x0A
-READ_REQUEST, READ_RESPONSE_ONLY, ACKNOWLEDGE, FETCH_ADD, CNP = 0x0C, 0x10, 0x11, 0x14, 0x81
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05
+SEND_LAST_INVALIDATE, SEND_ONLY_INVALIDATE = 0x16, 0x17
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B
+READ_REQUEST, READ_RESPONSE_FIRST, READ_RESPONSE_MIDDLE, READ_RESPONSE_LAST, READ_RESPONSE_ONLY = range(0x0C, 0x11)
+ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, COMPARE_SWAP, FETCH_ADD, READ_ACKNOWLEDGE, CNP = 0x11, 0x12, 0x13, 0x14, 0x18, 0x81
 ACK, RNR, NAK_SEQUENCE, NAK_INVALID, NAK_ACCESS, NAK_OPERATION = 0x1F, 0x20, 0x60, 0x61, 0x62, 0x63
 
 
@@ -40,6 +43,10 @@ def reth(va: int, rkey: int, length: int) -> bytes:
 
 def aeth(syndrome: int, msn: int = 0) -> bytes:
     return struct.pack("!I", syndrome << 24 | msn)
+
+
+def atomic(va: int, rkey: int, swap_add: int = 0, compare: int = 0) -> bytes:
+    return struct.pack("!QIQQ", va, rkey, swap_add, compare)
 
 
 def frame(

@@ -185,6 +185,17 @@ class Bench:
     def region(self) -> Any:
         return self.rig.regions[RKEY % 16]
 
+    def post_receives(self, *receives: tuple[int, int], lkey: int = RKEY, shared: bool = False, queue: int = 1) -> None:
+        """Receives, as (address, length), on a receive queue that becomes the queue pair's."""
+        rq = self.rig.rqs[queue]
+        rq.mask, rq.in_use = SLOTS - 1, 1
+        self.qp.config.rq = queue
+        self.qp.config.flags |= lib.NIC_QP_SRQ if shared else 0
+        for va, length in receives:
+            recv = self.rig.recvs[rq.posted % SLOTS]
+            recv.va, recv.length, recv.lkey, recv.flags = va, length, lkey, 0
+            rq.posted += 1
+
     @property
     def data(self) -> memoryview:
         return self.rig.arena[REGION_AT : REGION_AT + REGION_LENGTH]
