@@ -128,6 +128,55 @@ WIRE_FN int place(struct xdp_md *ctx, const struct nic_packet *p, const struct n
 	return 1;
 }
 
+/* As place_in_steps(), from another place in the arena. */
+WIRE_FN void copy_in_steps(const wire_u8 *from, struct nic_chunk *chunk, u32 at, u32 length)
+{
+	u32 zero = 0;
+	volatile struct nic_work *c = work.lookup(&zero);
+
+	if (!c)
+		return;
+	c->place_at = at;
+	c->place_from = 0;
+#pragma unroll
+	for (u32 step = NIC_PAYLOAD_MAX; step; step >>= 1) {
+		u32 to = c->place_at, source = c->place_from;
+
+		if (!(length & step))
+			continue;
+		if (to > NIC_CHUNK_BYTES - step)
+			return;
+		bpf_probe_read_kernel(chunk->bytes + to, step, from + source);
+		c->place_at = to + step;
+		c->place_from = source + step;
+	}
+}
+
+/* A packet that was held back goes from host memory to its place (Eunomia, appendix A.1). */
+WIRE_FN void release(const struct nic_qp *qp, const struct nic_verdict *v)
+{
+	u32 slot = v->release_rkey & (NIC_MAX_REGIONS - 1), index = qp->config.hold_at >> NIC_CHUNK_SHIFT, first;
+	const struct nic_region *region = nic_region_valid(regions.lookup(&slot), v->release_rkey);
+	struct nic_chunk *source = arena.lookup(&index), *chunk;
+	u32 length = v->release_length, at;
+	const wire_u8 *from;
+	wire_u64 to;
+
+	if (!source || !nic_release(qp, region, v, &to))
+		return;
+	from = source->bytes + (qp->config.hold_at & (NIC_CHUNK_BYTES - 1));
+	index = to >> NIC_CHUNK_SHIFT;
+	at = to & (NIC_CHUNK_BYTES - 1);
+	first = NIC_CHUNK_BYTES - at < length ? NIC_CHUNK_BYTES - at : length;
+	chunk = arena.lookup(&index);
+	if (chunk)
+		copy_in_steps(from, chunk, at, first);
+	index++;
+	chunk = arena.lookup(&index);
+	if (chunk && first != length)
+		copy_in_steps(from + first, chunk, 0, length - first);
+}
+
 WIRE_FN void ring_doorbell(u32 qp_slot, u32 qpn)
 {
 	struct nic_doorbell bell = { .qp_slot = qp_slot, .qpn = qpn };
@@ -305,6 +354,8 @@ WIRE_FN int receive(struct xdp_md *ctx, const struct nic_transport *t, u32 numbe
 	nic_receive(t, qp, p, &refs, now, v);
 	if (v->place_length)
 		place(ctx, p, v);
+	if (t->delays_last && v->release_length)
+		release(qp, v);
 	if (v->doorbell)
 		ring_doorbell(slot, p->dest_qpn);
 	if (v->reply)
