@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ebpf.loader import Nic, NicError, NicSizes
-from rdma.tests.lab import Lab, Link, lab
+from ebpf.loader import Nic, NicError, NicSizes, transport_names
+from rdma.tests.lab import Lab, Link, Network, lab
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +39,21 @@ def folder(can_run: None, tmp_path: Path) -> Path:
 @pytest.fixture
 def rough() -> Link:
     return Link(loss=0.02, repeat=0.02, reorder=0.01, mark=0.1)
+
+
+@pytest.fixture(scope="session")
+def all_transports(can_run: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+    """Made once, since every transport takes time to load."""
+    link = Link()
+    settings = {"transports": list(transport_names()), "min_timeout_us": 8000, "window_packets": 32}
+    with lab(tmp_path_factory.mktemp("network"), link, rate_bps=300_000_000, **settings) as made:
+        yield Network(made, link)
+
+
+@pytest.fixture
+def network(all_transports: Network) -> Iterator[Network]:
+    """Two hosts that have all transports, and a link that starts out well-behaved."""
+    all_transports.behave()
+    yield all_transports
+    all_transports.link.answer = None
+    all_transports.made.forget_devices()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rdma.verbs import CQ, MR, PD, QP, Access, Device, Opcode, RecvWR, SendWR, connect
+from rdma.verbs import CQ, MR, PD, QP, WC, Access, Device, Opcode, RecvWR, SendWR, connect
 
 EVERYTHING = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -132,6 +132,11 @@ class Lab:
     def socket(self, host: int) -> Path:
         return self.folder / f"h{host}.rdma.sock"
 
+    def forget_devices(self) -> None:
+        """What tests have made is free again, soon."""
+        while self.devices:
+            self.devices.pop().close()
+
     def pair(
         self, length: int, psns: tuple[int, int] = (0, 0), rtr: dict[str, Any] | None = None, **rts: Any
     ) -> Pair:
@@ -177,6 +182,28 @@ class Pair:
 
     def recv(self, receiver: int = 1, offset: int = 0, length: int | None = None, wr_id: int = 1) -> RecvWR:
         return RecvWR(wr_id, self.regions[receiver].sge(offset, length))
+
+
+@dataclass
+class Network:
+    """A laboratory whose link changes its behaviour from test to test."""
+
+    made: Lab
+    link: Link
+
+    def behave(self, loss: float = 0.0, repeat: float = 0.0, reorder: float = 0.0, mark: float = 0.0) -> None:
+        self.link.loss, self.link.repeat, self.link.reorder, self.link.mark = loss, repeat, reorder, mark
+
+
+def collect(cq: CQ, count: int, seconds: float = 20.0) -> list[WC]:
+    """`count` completions and, as they must come exactly once, no more."""
+    found: list[WC] = []
+    while len(found) < count:
+        more = cq.wait(seconds)
+        assert more, f"{len(found)} of {count} completions after {seconds} s: {found[-3:]}"
+        found += more
+    assert len(found) == count
+    return found
 
 
 def _daemon(folder: Path, config: dict[str, Any]) -> subprocess.Popen[str]:
@@ -229,8 +256,8 @@ def lab(folder: Path, link: Link | None = None, rate_bps: int = 0, **config: Any
         made = Lab(folder, daemon, spaces, peers)
         yield made
     finally:
-        for device in made.devices if made else []:
-            device.close()
+        if made:
+            made.forget_devices()
         if daemon:
             if daemon.poll() is None:
                 daemon.send_signal(signal.SIGTERM)
