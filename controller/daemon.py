@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import json
 import os
 import signal
@@ -32,6 +33,9 @@ from mininet_topos.topology import Topology
 
 EXIT_OK, EXIT_FAILED = 0, 1
 READY = "ready "
+
+# Objects: entries are in no cycles, and looking for some costs a part of every repair.
+_GC_THRESHOLD = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, required=True, help="as controller.daemon.Config writes it")
     parser.add_argument("--wait-for-all", action="store_true", help="write nothing before every switch has come up")
     options = parser.parse_args(argv)
+    gc.set_threshold(_GC_THRESHOLD)
     try:
         config = Config.from_json(options.config.read_text())
         asyncio.run(_run(config, options.wait_for_all))

@@ -7,6 +7,7 @@ their load balancer picks an index.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from ipaddress import IPv4Network
 
@@ -56,7 +57,7 @@ def _members(
     for index, hop in enumerate(hops):
         place = places.index(hop.port) if hop.port in places else index
         weight = weights[place % len(weights)] if weights and not single else 1
-        members.append(((weight, hop.port), _forward(hop)))
+        members.append(((weight, hop.port), _forward(hop.port)))
     return members
 
 
@@ -96,8 +97,10 @@ def pack_ports(switch: str, ports: Sequence[int]) -> dict[str, int]:
     return {"count": len(ports), "ports_0_7": packed & ((1 << word) - 1), "ports_8_15": packed >> word}
 
 
-def _forward(hop: Neighbor) -> fy.Action:
-    return fy.Action(FORWARD, port=hop.port)
+@functools.cache
+def _forward(port: int) -> fy.Action:
+    """One object for a port: a fabric has tens of thousands of members."""
+    return fy.Action(FORWARD, port=port)
 
 
 def _match(prefix: IPv4Network) -> fy.Match:
