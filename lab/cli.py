@@ -27,6 +27,7 @@ from lab import (
     invoke,
     launch_cli,
     link_cli,
+    nic_cli,
     path_cli,
     ptf_cli,
     queue_cli,
@@ -77,6 +78,7 @@ app.add_typer(replication_cli.clone, name="clone", rich_help_panel=LOOK)
 app.add_typer(digest_cli.app, name="digest", rich_help_panel=LOOK)
 app.add_typer(host_cli.app, name="host", rich_help_panel=LOOK)
 app.command(rich_help_panel=LOOK)(capture_cli.capture)
+app.add_typer(nic_cli.app, name="nic", rich_help_panel=LOOK)
 app.add_typer(queue_cli.app, name="queue", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.lb, name="lb", rich_help_panel=LOOK)
 app.add_typer(balancing_cli.aqm, name="aqm", rich_help_panel=LOOK)
@@ -172,7 +174,7 @@ def shell(
 
 @app.command(rich_help_panel=LOOK)
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A pcap or pcapng file.")],
+    file: Annotated[Path, typer.Argument(help="A pcap or pcapng file, or `-` for stdin.", allow_dash=True)],
     count: Annotated[int | None, typer.Option(help="Stop after this many packets.")] = None,
     summary: Annotated[bool, typer.Option("--summary", help="One row a flow instead of one a packet.")] = False,
     reorder: Annotated[bool, typer.Option("--reorder", help="How far each flow's packets are out of order.")] = False,

@@ -31,6 +31,7 @@ class LabConfig:
     seed: int
     nic_memory_bytes: int
     priority_queues: int = PRIORITY_QUEUES
+    transports: tuple[str, ...] = ("gbn",)  # of the hosts' NICs; a queue pair that asks for none has the first
     core_loss: float = 0.0  # added to every link between switches: the probability that it loses a packet
 
     @classmethod
@@ -43,6 +44,7 @@ class LabConfig:
         program: Path | None = None,
         seed: int = 1,
         nic_memory_bytes: int = 1 << 20,
+        transports: tuple[str, ...] = ("gbn",),
     ) -> "LabConfig":
         """From what a user wrote; UsageError names the option and why, TopologyError the topology's parameter."""
         _known("--target", target, TARGETS)
@@ -52,7 +54,7 @@ class LabConfig:
             raise UsageError(f"--program {program} is not a file.")
         if target == "bmv2" and any(link.loss for link in chosen.build().links):
             raise UsageError("--loss needs --target plait: BMv2 loses no packets on purpose, and this uses no netem.")
-        return cls(chosen, links, target, program, seed, nic_memory_bytes)
+        return cls(chosen, links, target, program, seed, nic_memory_bytes, transports=transports)
 
     def with_memory(self, nic_memory_bytes: int) -> "LabConfig":
         return dataclasses.replace(self, nic_memory_bytes=nic_memory_bytes)

@@ -26,7 +26,7 @@ from lab.doctor import require_laboratory
 from lab.errors import MissingFeatureError, PlaitError
 from lab.fabric_view import FabricView
 from lab.nic_daemon import NicDaemon
-from lab.nics import GBN, HostNic
+from lab.nics import HostNic, plain
 from lab.plait_view import PlaitView
 from lab.results import LinkRecord, PortRecord
 from mininet_topos.fabric import CONTROL_SOCKET
@@ -139,7 +139,7 @@ class Emulation:
         hosts, switches = len(self.topology.hosts), len(self.topology.switches)
         self._talk(f"{self.topology.name} is up: {hosts} hosts, {switches} switches ({config.target})")
         self._nic = stack.enter_context(
-            NicDaemon(self.network, config.nic_memory_bytes, PATH_MTU_BYTES, self._rtt_ns())
+            NicDaemon(self.network, config.nic_memory_bytes, PATH_MTU_BYTES, self._rtt_ns(), config.transports)
         )
         self.installed = control()
         self._talk(f"{self.installed.verified} table entries written over P4Runtime and read back equal")
@@ -207,14 +207,16 @@ class Emulation:
         b: str,
         qp_b: QP,
         numbers: random.Random | None = None,
-        nic: HostNic = GBN,
+        nic: HostNic | None = None,
         mark_remaining: bool = False,
     ) -> None:
         """Brings two queue pairs of hosts a and b to RTS, each with the other as its peer.
 
         numbers: draws the first PSNs and UDP source ports; without, those of the laboratory's seed go on.
-        mark_remaining: see `QP.modify_rts`.
+        nic: transport and settings; the laboratory's first transport without.  mark_remaining: see
+        `QP.modify_rts`.
         """
+        nic = nic or plain(self.config.transports[0])
         draw = (numbers or self._random).getrandbits
         psn_a, psn_b = draw(24), draw(24)
         for here, qp, there, peer, rq_psn, sq_psn in (
@@ -228,9 +230,10 @@ class Emulation:
                 path_mtu=PATH_MTU_BYTES,
                 # The dynamic ports of RFC 6335, section 6; IBTA Annex A17.9.2 leaves the choice to the sender.
                 udp_source_port=49152 + draw(14),
+                **nic.rtr(),
             )
-            window = self.window_packets(here, there)
-            qp.modify_rts(sq_psn=sq_psn, window_packets=window, mark_remaining=mark_remaining)
+            window = {"window_packets": self.window_packets(here, there)}
+            qp.modify_rts(sq_psn=sq_psn, mark_remaining=mark_remaining, **(window | nic.rts()))
 
     def window_packets(self, src: str, dst: str) -> int:
         """The fixed window: two bandwidth-delay products of the pair's path, so that jitter does not stall it."""
@@ -240,7 +243,7 @@ class Emulation:
     def transport(self) -> dict[str, object]:
         """What the hosts' NICs run, for results."""
         return {
-            "transport": NicDaemon.TRANSPORT,
+            "transport": ", ".join(self.config.transports),
             "path_mtu_bytes": PATH_MTU_BYTES,
             "rtt_ns": self._rtt_ns(),
             "window": "fixed, two bandwidth-delay products of the pair's path",

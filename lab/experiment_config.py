@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from controller.parameters import PARAMETERS, check
 from lab import units
 from lab.config import DEFAULT_PROGRAM, LabConfig
 from lab.errors import UsageError
-from lab.nics import GBN, NIC_SETTINGS, TRANSPORTS, HostNic
+from lab.nics import NIC_SETTINGS, TRANSPORTS, HostNic, plain
 from lab.workload_sizes import SizeDistribution
 from mininet_topos.catalogue import GENERATORS, LOOKS, Choice, find_generator, looks_like_a_file
 from mininet_topos.topology import TopologyError
@@ -153,12 +153,12 @@ def parse_experiment(values: object, text: str, path: Path) -> Experiment:
     top = _Table(values, str(path))
     topology = _Table(top.take("topology", dict, "a table"), f"{path}: [topology]")
     balancers = _list(top, path, "balancer", lambda table: _balancer(table, path.parent))
-    nics = _list(top, path, "nic", _nic) if top.has("nic") else (GBN,)
+    nics = _list(top, path, "nic", _nic) if top.has("nic") else (plain("gbn"),)
     workloads = _list(top, path, "workload", lambda table: _workload(table, path.parent))
     experiment = Experiment(
         name=top.take("name", str, "a word for the results folder", path.stem),
         text=text,
-        lab=_lab(topology, balancers[0].program, path.parent),
+        lab=_lab(topology, balancers[0].program, path.parent, nics),
         queue_packets=topology.whole("queue_packets", 1, 100_000) if topology.has("queue_packets") else None,
         seeds=_seeds(top),
         balancers=balancers,
@@ -196,7 +196,7 @@ def _list(top: _Table, path: Path, key: str, read: Callable[[_Table], T]) -> tup
     return tuple(found.values())
 
 
-def _lab(table: _Table, program: Path, folder: Path) -> LabConfig:
+def _lab(table: _Table, program: Path, folder: Path, nics: Sequence[HostNic]) -> LabConfig:
     chosen = _topology(table, folder)
     return LabConfig(
         chosen,
@@ -206,6 +206,7 @@ def _lab(table: _Table, program: Path, folder: Path) -> LabConfig:
         seed=0,
         nic_memory_bytes=1 << 20,
         priority_queues=table.whole("priority_queues", 1, 8, 8),
+        transports=tuple(dict.fromkeys(nic.transport for nic in nics)),
     )
 
 

@@ -21,6 +21,9 @@ def launch(
     links: Annotated[
         str, typer.Option(help="Links between switches: `memory` (fast) or `veth` (each visible to tcpdump).")
     ] = "memory",
+    nic: Annotated[
+        str, typer.Option(help="Transport of the hosts' NICs: gbn, irn, mprdma, eunomia, ideal; several with commas.")
+    ] = "gbn",
     seed: Annotated[
         int, typer.Option(min=0, max=2**64 - 1, help="Seed of hashes and losses, and of a random topology.")
     ] = 1,
@@ -36,16 +39,23 @@ def launch(
 ) -> None:
     """Brings a laboratory up and opens Mininet's command line on it.
 
-    Example: plait launch leafspine --spines 2 --leaves 4 --program p4src/spray.p4
+    Example: plait launch leafspine --spines 2 --leaves 4 --program p4src/spray.p4 --nic irn
     """
     from lab.config import LabConfig
     from lab.controller_process import policy_from_options
     from lab.emulation import Emulation
+    from lab.nics import parse_transports
     from lab.prompt import Prompt
     from mininet_topos.topology import interface_name
 
     config = LabConfig.from_options(
-        chosen, links=links, target=target, program=program, seed=seed, nic_memory_bytes=nic_memory * 10**6
+        chosen,
+        links=links,
+        target=target,
+        program=program,
+        seed=seed,
+        nic_memory_bytes=nic_memory * 10**6,
+        transports=parse_transports(nic),
     )
     policy = policy_from_options(seed, routing, overrides, config.topology())
     with Emulation(config, _talk, policy, controller_stays=True) as lab:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
 from controller.defaults import RUN_DIR
@@ -18,14 +19,15 @@ _POLL_S = 0.01
 class NicDaemon:
     """Starts on entry without waiting, since compiling takes a while; `await_ready` waits."""
 
-    TRANSPORT = "gbn"
-
-    def __init__(self, network: LabNetwork, memory_bytes: int, path_mtu_bytes: int, rtt_ns: int) -> None:
+    def __init__(
+        self, network: LabNetwork, memory_bytes: int, path_mtu_bytes: int, rtt_ns: int, transports: Sequence[str]
+    ) -> None:
         self._config = {
             "hosts": network.nic_hosts(),
             "memory_bytes": memory_bytes,
             "mtu": path_mtu_bytes,
-            "transport": self.TRANSPORT,
+            "transport": transports[0],
+            "transports": list(transports),
             "rtt_us": max(1, rtt_ns // 1000),
             "run_dir": str(RUN_DIR),
         }

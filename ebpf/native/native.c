@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "icrc_check.h"
+#include "dcqcn.h"
+#include "hd_bitmap.h"
 #include "icrc_init.h"
 #include "nic.h"
 #include "pause.h"
@@ -117,6 +119,24 @@ int nic_native_receive(struct nic_native *nic, wire_u64 mac, wire_u32 host, wire
 		action = NIC_ACTION_TX;
 	}
 	return finish(nic, &p, &v, action);
+}
+
+wire_u32 nic_native_part_bytes(enum nic_native_part part)
+{
+	switch (part) {
+	case NIC_PART_MPRDMA:
+		return NIC_MPRDMA_BYTES - 2 * 64 / 8;
+	case NIC_PART_IRN:
+		return sizeof(struct nic_irn_emitter) - sizeof(((struct nic_irn_emitter *)0)->reserved);
+	case NIC_PART_EUNOMIA_IDLE:
+		return sizeof(struct nic_hd_addr);
+	case NIC_PART_EUNOMIA_MOST:
+		return sizeof(struct nic_hd_addr) + 16 + 2 * (NIC_HD_ROWS - 1) + NIC_HD_CAP / 8;
+	case NIC_PART_DCQCN:
+		/* The reaction point, and the notification point's time of the last CNP. */
+		return sizeof(struct nic_dcqcn) - sizeof(((struct nic_dcqcn *)0)->reserved) + sizeof(wire_u64);
+	}
+	return 0;
 }
 
 int nic_native_psn_distance(wire_u32 psn, wire_u32 base)

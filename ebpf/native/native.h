@@ -39,6 +39,17 @@ void nic_native_icrc_bases(struct nic_qp_config *qp);
 /* As many words as struct nic_icrc_tables has; returns its bytes. */
 wire_u32 nic_native_icrc_tables(wire_u32 *words);
 
+/* Bytes of what a connection adds to RoCEv2's state, as the compiler laid it out. */
+enum nic_native_part {
+	NIC_PART_MPRDMA,       /* without the receiver's bitmap; see mprdma_state.h */
+	NIC_PART_IRN,          /* of a stream, without bitmaps */
+	NIC_PART_EUNOMIA_IDLE,
+	NIC_PART_EUNOMIA_MOST, /* as the paper's table 1 counts */
+	NIC_PART_DCQCN
+};
+
+wire_u32 nic_native_part_bytes(enum nic_native_part part);
+
 /* The agent's half of a queue pair's transport: see transport.h. */
 struct nic_native_send {
 	wire_u32 psn, ack_req, retransmission, acknowledge, syndrome;
