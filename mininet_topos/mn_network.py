@@ -84,7 +84,7 @@ class PlaitTopo(Topo):
 
 
 def topology_of(topo: Topo) -> Topology:
-    """The model of any Mininet topology, such as `tree,2`: its names, ports and addresses, and links' bw, delay and loss.
+    """The model of any Mininet topology, such as `tree,2`: names, ports, addresses, and links' bw, delay and loss.
 
     Hosts without an address get Mininet's own, 10.0.0.1/8 and so on; the gateway of each network is its last address.
     TopologyError for what the model has not, such as hosts with two links.
