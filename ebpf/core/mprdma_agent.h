@@ -183,7 +183,6 @@ WIRE_FN void nic_mprdma_restart(struct nic_mprdma_agent *a)
 
 	c.restarts++;
 	a->m->restart_at = a->una;
-	a->m->burst_at = 0;
 	a->view.limit = nic_psn_add(a->una, a->config->initial_window);
 	*(volatile wire_u32 *)&a->m->command = nic_mprdma_pack_command(&c);
 }

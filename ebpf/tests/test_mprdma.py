@@ -225,6 +225,17 @@ def test_a_timeout_sends_the_oldest_packets_again() -> None:
     assert life.sender.backoff == 1
 
 
+def test_any_number_of_timeouts_starts_recovery_with_the_next_acknowledgement() -> None:
+    """The NIC learns of timeouts by a counter of three bits."""
+    config = replace(CONFIG, initial_window=2)
+    steps = [*START, *times(2, (h.DATA_LOST, 0))]
+    for doubling in range(8):
+        steps += [*times(1 << min(doubling, 6), (h.WAIT, 80)), (h.SEND, ALL), *times(1, (h.DATA_LOST, 1))]
+    life = live(config, [Message(9)], *steps, (h.DATA, 0), (h.ACK, 0))
+    assert life.sender.backoff == 6
+    assert life.sender.recovery == 2
+
+
 @pytest.mark.parametrize("sixteenths, window", [(32, 1), (64, 8)])
 def test_the_window_restarts_after_three_round_trips(sixteenths: int, window: int) -> None:
     steps = [*START, *times(8, (h.DATA, 0), (h.ACK, 0)), (h.WAIT, sixteenths), (h.POST, 0), (h.SEND, ALL)]

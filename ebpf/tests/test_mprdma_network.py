@@ -14,7 +14,7 @@ import pytest
 
 from ebpf.c_module import SANITIZE_VARIABLE
 from ebpf.models.mprdma import RING, Config
-from ebpf.tests.mprdma_history import lib
+from ebpf.tests.mprdma_history import ffi, lib
 from ebpf.tests.mprdma_network import PACKET_BITS, Connection, Network, Path
 
 NEW = 0  # NIC_MPRDMA_NEW
@@ -192,6 +192,26 @@ def test_agent_and_nic_in_two_threads_lose_nothing(lost: int) -> None:
     waiting = agent.hand_count + sum(credit.count for credit in ring if credit.kind == NEW)
     allowed = (nic.published >> 24) + agent.granted
     assert (allowed - c.a.emitter[0].snd_nxt - waiting) % (1 << 24) == 0
+
+
+def test_a_credit_without_data_is_given_back() -> None:
+    """Agent and NIC may let the last packet go at once."""
+    c = Connection(Config(initial_window=2, window=8, slots=64, delta=32), FIRST_PSN, endless=False)
+    c.post(3)
+    send, ack = ffi.new("struct mprdma_sent *"), ffi.new("struct mprdma_ack *")
+    assert [lib.mprdma_next(c.a, 1, False, send) for _ in range(3)] == [1, 1, 0]
+    lib.mprdma_data(c.b, send, 0, ack)
+    lib.mprdma_take(c.a, ack)
+    agent = c.a.emitter[0].transport.mprdma
+    assert (agent.granted, c.a.sender[0].transport.mprdma.head) == (2, 1)
+    # Before the agent sees the credit, it has sent the third packet by itself.
+    agent.granted += 1
+    c.a.emitter[0].snd_nxt = c.a.emitter[0].posted
+    assert lib.mprdma_next(c.a, 2, True, send) == 0
+    assert (agent.granted, agent.tail) == (2, 1)
+    # A packet that is posted later finds the window as it should be: two of two are in flight.
+    c.post(1)
+    assert lib.mprdma_next(c.a, 3, False, send) == 0
 
 
 @pytest.mark.parametrize("acks_lost, goodput", [(0.001, 38), (0.01, 30)])
