@@ -1,8 +1,10 @@
-"""`plait bench nic`: cost of the XDP program a packet, under BPF_PROG_RUN."""
+"""`plait bench nic`: cost of the XDP programs a packet, under BPF_PROG_RUN, and what goes from host to host."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ebpf import bench
+from lab import bench_stream
 from lab.doctor import require_laboratory
 
 _CASES = {
@@ -12,10 +14,16 @@ _CASES = {
 }
 
 
-def run() -> dict[str, Any]:
-    """{"empty_ns", "transports": {name: {"in_order_ns", "out_of_order_ns"}}}: see ebpf.bench for what they include."""
+def run(talk: Callable[[str], None]) -> dict[str, Any]:
+    """{"empty_ns", "transports": {name: {"in_order_ns", "out_of_order_ns"}}, "stream": …}.
+
+    See ebpf.bench for what the former include, lab.bench_stream for the latter.
+    """
     require_laboratory()
-    return bench.run()
+    talk("XDP programs …")
+    result = bench.run()
+    talk("from host to host …")
+    return {**result, "stream": bench_stream.run(talk)}
 
 
 def explain(result: dict[str, Any]) -> str:
@@ -28,4 +36,4 @@ def explain(result: dict[str, Any]) -> str:
         for case, meaning in _CASES.items():
             if (cost := costs.get(f"{case}_ns")) is not None:
                 lines.append(f"  {name} {meaning:<24} {cost:7.1f} ns a packet = {cost / empty:.1f} x empty")
-    return "\n".join(lines)
+    return "\n".join([*lines, bench_stream.explain(result["stream"])])
