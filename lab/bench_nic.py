@@ -14,7 +14,7 @@ _CASES = {
 }
 
 
-def run(talk: Callable[[str], None]) -> dict[str, Any]:
+def run(talk: Callable[[str], None], stream_bytes: int) -> dict[str, Any]:
     """{"empty_ns", "transports": {name: {"in_order_ns", "out_of_order_ns"}}, "stream": …}.
 
     See ebpf.bench for what the former include, lab.bench_stream for the latter.
@@ -23,7 +23,7 @@ def run(talk: Callable[[str], None]) -> dict[str, Any]:
     talk("XDP programs …")
     result = bench.run()
     talk("from host to host …")
-    return {**result, "stream": bench_stream.run(talk)}
+    return {**result, "stream": bench_stream.run(talk, stream_bytes)}
 
 
 def explain(result: dict[str, Any]) -> str:

@@ -30,7 +30,6 @@ from rdma.verbs import CQ, MR, QP, Access, Device, Opcode, SendWR
 QUEUE_PAIRS = (1, 10, 100, 1000)
 _TOPOLOGY = "dumbbell:left=2,right=0,rate=100G,delay=0us"
 _MESSAGE_BYTES, _OUTSTANDING = 1 << 20, 4
-_STREAM_BYTES, _CURVE_BYTES = 256 << 20, 64 << 20
 _WINDOW_PACKETS = 256
 _ROUNDS = 3
 _BARE_S = 1.0
@@ -38,7 +37,7 @@ _WAIT_S = 60.0
 _HEADER_BYTES = 74  # Ethernet to BTH, RETH, ICRC
 
 
-def run(talk: Callable[[str], None]) -> dict[str, Any]:
+def run(talk: Callable[[str], None], stream_bytes: int) -> dict[str, Any]:
     """{"bare_pps", "streams": {transport: {"pps", "goodput_bps", "ratio", "retransmissions"}},
     "queue_pairs": [[queue pairs, goodput in bit/s]]}
 
@@ -49,7 +48,7 @@ def run(talk: Callable[[str], None]) -> dict[str, Any]:
     streams: dict[str, dict[str, float]] = {}
     with Emulation(config, talk) as lab:
         for name in TRANSPORTS:
-            rounds = [_Stream(lab, name, 1).transfer(_STREAM_BYTES) for _ in range(_ROUNDS)]
+            rounds = [_Stream(lab, name, 1).transfer(stream_bytes) for _ in range(_ROUNDS)]
             pps = statistics.median(each["pps"] for each in rounds)
             streams[name] = {
                 "pps": pps,
@@ -58,7 +57,7 @@ def run(talk: Callable[[str], None]) -> dict[str, Any]:
                 "retransmissions": statistics.median(each["retransmissions"] for each in rounds),
             }
             talk(f"{name}: {streams[name]['goodput_bps'] / 1e9:.2f} Gb/s")
-        curve = [[count, _Stream(lab, "gbn", count).transfer(_CURVE_BYTES)["goodput_bps"]] for count in QUEUE_PAIRS]
+        curve = [[count, _Stream(lab, "gbn", count).transfer(stream_bytes)["goodput_bps"]] for count in QUEUE_PAIRS]
     return {"bare_pps": bare, "streams": streams, "queue_pairs": curve}
 
 

@@ -238,14 +238,17 @@ def bench_control(as_json: JsonOption = False) -> None:
 
 
 @bench.command("nic")
-def bench_nic(as_json: JsonOption = False) -> None:
-    """Nanoseconds a packet of the XDP program, against an empty one.
+def bench_nic(
+    megabytes: Annotated[int, typer.Option(min=1, max=4096, help="What each stream carries, MB.")] = 128,
+    as_json: JsonOption = False,
+) -> None:
+    """Nanoseconds a packet of the XDP programs, against an empty one; streams from host to host, with any transport.
 
     Example: plait bench nic
     """
     from lab import bench_nic as measurement
 
-    result = measurement.run()
+    result = measurement.run(talk, megabytes * 10**6)
     print(json.dumps(result) if as_json else measurement.explain(result))
 
 

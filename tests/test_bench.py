@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+from lab.nics import TRANSPORTS
 from tests.conftest import needs_root, plait
 
 pytestmark = needs_root
@@ -36,9 +37,13 @@ def test_switch_names_the_programs_there_are() -> None:
 
 
 def test_nic() -> None:
-    result = plait("bench", "nic", "--json")
+    result = plait("bench", "nic", "--megabytes", "4", "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["empty_ns"] > 0
     assert report["transports"]["gbn"].keys() >= {"in_order_ns", "out_of_order_ns"}
     assert report["transports"]["gbn"]["in_order_ns"] > report["empty_ns"]
+    streams = report["stream"]["streams"]
+    assert streams.keys() == set(TRANSPORTS)
+    assert all(stream["goodput_bps"] > 0 for stream in streams.values())
+    assert [count for count, _ in report["stream"]["queue_pairs"]] == [1, 10, 100, 1000]
