@@ -40,11 +40,11 @@ def show(
 
 def draw(
     chosen: Choice,
-    out: Annotated[Path | None, typer.Option(help="File: .svg, .png or .pdf.  [default: <name>.svg]")] = None,
+    out: Annotated[Path | None, typer.Option(help=r"File: .svg, .png or .pdf.  \[default: <name>.svg]")] = None,
     layout: Annotated[
-        str, typer.Option(help="`layers`, `circle` or `spring`.  [default: layers for trees, else circle]")
+        str, typer.Option(help=r"`layers`, `circle` or `spring`.  \[default: layers for trees, else circle]")
     ] = "",
-    title: Annotated[str, typer.Option(help="Text above the picture.  [default: size and rates]")] = "",
+    title: Annotated[str, typer.Option(help=r"Text above the picture.  \[default: size and rates]")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """A picture of a topology.
@@ -76,7 +76,10 @@ def export(
     format: Annotated[  # noqa: A002 - the option users type
         str, typer.Option(help="json, conweave (and HPCC), htsim, p4lang, dot or graphml.")
     ] = "json",
-    out: Annotated[Path | None, typer.Option(help="File.  [default: stdout]")] = None,
+    out: Annotated[Path | None, typer.Option(help=r"File.  \[default: stdout]")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object: the format, what it leaves out, and file or text.")
+    ] = False,
 ) -> None:
     """A topology as a file of another tool, or as Plait's own JSON.
 
@@ -86,16 +89,20 @@ def export(
 
     if format not in FORMATS:
         raise UsageError(f"--format {format!r}: known are {', '.join(FORMATS)}.")
-    text = FORMATS[format].render(chosen.build())
-    if out is None:
-        print(text, end="")
-    else:
+    text, leaves_out = FORMATS[format].render(chosen.build()), FORMATS[format].leaves_out
+    if out is not None:
         try:
             out.write_text(text)
         except OSError as error:
             raise UsageError(f"--out {out}: {error.strerror}.") from None
-    if FORMATS[format].leaves_out:
-        print(f"note: {format} has no {FORMATS[format].leaves_out}", file=sys.stderr)
+    if as_json:
+        where = {"text": text} if out is None else {"file": str(out)}
+        print(json.dumps({"format": format, "leaves_out": leaves_out, **where}))
+        return
+    if out is None:
+        print(text, end="")
+    if leaves_out:
+        print(f"note: {format} has no {leaves_out}", file=sys.stderr)
 
 
 app.add_typer(topology_command(show), name="show")

@@ -81,6 +81,14 @@ def test_export_is_read_back(tmp_path):
     assert Topology.from_json(exported) == choose("dumbbell").build()
 
 
+def test_export_for_machines(tmp_path):
+    found = shown("export", "dumbbell", "--format", "p4lang")
+    assert (found["format"], found["leaves_out"]) == ("p4lang", "losses and layers")
+    assert json.loads(found["text"])["links"][0] == ["s1-p5", "s2-p5", "50us", 100]
+    file = str(tmp_path / "net.json")
+    assert shown("export", "dumbbell", "--out", file) == {"format": "json", "leaves_out": "", "file": file}
+
+
 def test_export_says_what_a_format_has_not():
     command = [sys.executable, "-m", "lab.cli", "topo", "export", "dumbbell", "--format", "conweave"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
