@@ -15,6 +15,7 @@ from controller.connection import Reader, controlling, reading
 from controller.data import plain
 from controller.errors import RefusedError
 from controller.targets import Target
+from controller.values import bounded
 from controller.writing import carry_out, delete, options
 
 
@@ -71,6 +72,9 @@ async def digest_on(
 
     async def plan(reader: Reader) -> Sequence[Any]:
         known = text.find("digest", digest, reader.schema.digests)
+        bounded("values of a list:", at_most, 1, (1 << 31) - 1)
+        for time in (wait_ns, again_ns):
+            bounded("nanoseconds:", time, 0, (1 << 63) - 1)
         entry = fy.P4DigestEntry(known.name, max_list_size=at_most, max_timeout_ns=wait_ns, ack_timeout_ns=again_ns)
         return [~entry if known.id in await _configs(reader) else +entry]
 

@@ -17,10 +17,12 @@ from controller.describe import weighted_members
 from controller.errors import EntryTextError
 from controller.names import NO_NAMES, Names
 from controller.targets import Target
+from controller.values import bounded
 from controller.writing import carry_out
 
 _MEMBER = re.compile(r"(\d+)(?:\*(\d+))?(?:@(.+))?")
-_MAX_ID = (1 << 32) - 1
+MAX_ID = (1 << 32) - 1
+_MAX_SIGNED = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ async def group_write(
         entry = fy.P4ActionProfileGroup(
             known.name,
             group_id=_identifier("group", group),
-            max_size=max_size,
+            max_size=bounded("largest sum of weights", max_size, 0, _MAX_SIGNED),
             members=[parse_member(each, names) for each in members] or None,
         )
         return [_VERBS[verb](entry)]
@@ -149,8 +151,7 @@ def parse_member(written: str, names: Names = NO_NAMES) -> fy.P4Member:
     if match is None:
         raise EntryTextError(f"member {written!r}: write its number, such as 1, 1*2 with a weight, 1@3 watching port 3")
     weight, watched = int(match[2] or 1), match[3]
-    if weight < 1:
-        raise EntryTextError(f"member {written!r}: a weight is a number from 1")
+    bounded(f"member {written!r}: weight", weight, 1, _MAX_SIGNED)
     port = None if watched is None else parse_port(watched, names)
     return fy.P4Member(_identifier("member", int(match[1])), weight=weight if port is None else (weight, port))
 
@@ -164,12 +165,8 @@ def parse_port(written: str, names: Names = NO_NAMES) -> int:
         except ValueError:
             near = f", nor a neighbour's name ({', '.join(names.port)})" if names.port else ""
             raise EntryTextError(f"port {written!r} is not a number{near}") from None
-    if not 0 <= port <= _MAX_ID:
-        raise EntryTextError(f"port {written} is not from 0 to {_MAX_ID}")
-    return port
+    return bounded("port", port, 0, MAX_ID)
 
 
 def _identifier(kind: str, number: int) -> int:
-    if not 1 <= number <= _MAX_ID:
-        raise EntryTextError(f"{kind} {number}: numbers are from 1 to {_MAX_ID}")
-    return number
+    return bounded(kind, number, 1, MAX_ID)

@@ -12,9 +12,10 @@ from finsy.p4entity import P4Replica
 from controller.connection import Reader, reading
 from controller.describe import replica_texts
 from controller.errors import EntryTextError
-from controller.groups import parse_port
+from controller.groups import MAX_ID, parse_port
 from controller.names import NO_NAMES, Names
 from controller.targets import Target
+from controller.values import bounded
 from controller.writing import carry_out
 
 _MAX_INSTANCE = 0xFFFF
@@ -65,8 +66,7 @@ async def multicast_write(
     """verb: "add", "set" or "del"; ports as in `MulticastRow`, or the names of the neighbours that they lead to."""
 
     async def plan(reader: Reader) -> Sequence[Any]:
-        if group < 1:
-            raise EntryTextError(f"group {group}: numbers are from 1")
+        bounded("group", group, 1, MAX_ID)
         replicas = [parse_replica(port, names) for port in ports]
         return [_VERBS[verb](fy.P4MulticastGroupEntry(group, replicas=replicas))]
 
@@ -86,8 +86,9 @@ async def clone_write(
     """As `multicast_write`; queue, bytes_: see `CloneRow`."""
 
     async def plan(reader: Reader) -> Sequence[Any]:
-        if session < 1:
-            raise EntryTextError(f"session {session}: numbers are from 1")
+        bounded("session", session, 1, MAX_ID)
+        bounded("queue", queue, 0, MAX_ID)
+        bounded("bytes of a copy", bytes_, 0, (1 << 31) - 1)
         replicas = [parse_replica(port, names) for port in ports]
         entry = fy.P4CloneSessionEntry(session, class_of_service=queue, packet_length_bytes=bytes_, replicas=replicas)
         return [_VERBS[verb](entry)]

@@ -76,7 +76,7 @@ def _field(table: P4Table, name: str, value: Any) -> str:
         return f"{field.name}={parts[0]}"
     joint = _JOINED.get(field.match_type)
     if joint is None or len(parts) != 2:
-        raise EntryTextError(f"{field.name}: {value}; an {text.kind(field)} key has one value")
+        raise EntryTextError(f"{field.name}: {value}; {text.kind(field)} keys are a value" + " or a pair" * bool(joint))
     return f"{field.name}={parts[0]}{joint}{parts[1]}"
 
 

@@ -22,6 +22,8 @@ from controller.names import NO_NAMES, Names
 
 _WITH_PRIORITY = (P4MatchType.TERNARY, P4MatchType.RANGE, P4MatchType.OPTIONAL)
 
+_MAX_SIGNED = (1 << 31) - 1
+
 _TOKEN = re.compile(r"\s*(?:(?P<punctuation>[(){},=*])|(?P<word>[^\s(){},=*]+))")
 
 
@@ -87,7 +89,7 @@ def check_priority(table: P4Table, priority: int | None) -> int:
     if needs_priority(table):
         if priority is None or priority < 1:
             raise EntryTextError(f"{table.alias} needs a priority of at least 1: the larger wins")
-        return priority
+        return values.bounded("priority", priority, 1, _MAX_SIGNED)
     if priority:
         raise EntryTextError(f"{table.alias} takes no priority: it has exact and lpm keys only")
     return 0
@@ -170,7 +172,7 @@ class _ActionParser:
         word = self._next()
         if not word.isdigit() or int(word) < 1:
             raise EntryTextError(f"{self.text!r}: a weight is a number from 1, not {word!r}")
-        return int(word)
+        return values.bounded("weight", int(word), 1, _MAX_SIGNED)
 
     def _reference(self) -> fy.P4IndirectAction:
         # reference : ( "member" | "group" ) "(" number ")"

@@ -60,6 +60,13 @@ def _expected(bitwidth: int) -> str:
     return f"a number{extra.get(bitwidth, '')}"
 
 
+def bounded(what: str, number: int, low: int, high: int) -> int:
+    """The number, if it is in these bounds; EntryTextError."""
+    if not low <= number <= high:
+        raise EntryTextError(f"{what} {number}: it is from {low} to {high}")
+    return number
+
+
 def is_address(described: Any) -> bool:
     """Whether a key field or parameter of P4Info is an address: by its annotation, @format(IPV4_ADDRESS), or name."""
     formats = (note.body for note in described.annotations if note.name == "format")

@@ -67,8 +67,8 @@ def target_of(switch: str) -> Target:
     """Where the switch's P4Runtime server is."""
     if ":" in switch:
         address, slash, device = switch.partition("/")
-        if slash and not device.isdigit():
-            raise UsageError(f"switch {switch!r}: after / is a device id, a number.")
+        if slash and not (device.isdecimal() and int(device) < 1 << 64):
+            raise UsageError(f"switch {switch!r}: after / is a device id, a number below 2^64.")
         return Target(switch, address, int(device) if slash else 1)
     record = switch_record(running_lab(), switch)
     return Target(switch, record.address, record.device_id)

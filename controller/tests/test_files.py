@@ -193,6 +193,10 @@ LPM = {"table": "lpm_table", "match": {"dst_addr": ["10.0.0.0", 8]}, "action_nam
         ({"table_entries": [{**LPM, "table": "lmp_table"}]}, "table_entries[0].table: no table named 'lmp_table': did"),
         ({"table_entries": [{**LPM, "match": {"dst": 1}}]}, "table_entries[0].match: no key field of lpm_table named"),
         ({"table_entries": [{**LPM, "match": 7}]}, "table_entries[0].match is not what it should be: 'int' object"),
+        (
+            {"table_entries": [{**LPM, "match": {"dst_addr": [1, 2, 3]}}]},
+            "hdr.ipv4.dst_addr: [1, 2, 3]; lpm keys are a",
+        ),
         ({"table_entries": [{**LPM, "priority": 7}]}, "table_entries[0].priority: lpm_table takes no priority"),
         ({"table_entries": [LPM]}, "table_entries[0].action_name: forward: port missing; it is forward(port)"),
         ({"table_entries": [{"table": "lpm_table", "colour": 1}]}, "table_entries[0].colour is unknown; there are"),
