@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import finsy as fy
 from ptf.testutils import send_packet, test_param_get, verify_no_other_packets
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Packet, Raw
 
+from controller.connection import controlling
+from controller.defaults import personal_election_id
 from controller.errors import RefusedError
 from controller.routes import pack_ports
 from controller.tables import table_dump
@@ -211,6 +214,36 @@ class TracesAPacket(Base):
         assert all(row.default for row in await table_dump(self.target, "trace"))
 
 
+class TalksToTheController(Base):
+    """LLDP and ARP go up with their port and are not forwarded; what the controller sends leaves as it is."""
+
+    def runTest(self) -> None:
+        self.wait_for(self._talk())
+
+    async def _talk(self) -> None:
+        options = fy.SwitchOptions(initial_election_id=personal_election_id())
+        lldp = Ether(src=SRC_MAC, dst="01:80:c2:00:00:0e", type=0x88CC) / Raw(bytes(range(46)))
+        asked = (
+            Ether(src=SRC_MAC, dst="ff:ff:ff:ff:ff:ff")
+            / ARP(hwsrc=SRC_MAC, psrc=SRC_IP, pdst="10.0.0.1")
+            / Raw(bytes(18))
+        )
+        async with controlling(self.target, options) as switch:
+            packets = aiter(switch.read_packets())
+            for port, packet in ((1, lldp), (3, asked)):
+                coming = asyncio.ensure_future(anext(packets))
+                await asyncio.sleep(0)  # it listens
+                send_packet(self, port, bytes(packet))
+                async with asyncio.timeout(5):
+                    found = await coming
+                assert (found["ingress_port"], found.payload) == (port, bytes(packet)), found
+            for packet in (lldp, write("10.0.1.7", ttl=1)):  # also what the switch would not route
+                await switch.write([fy.P4PacketOut(bytes(packet), egress_port=4, padding=0)])
+                _, port, received, _ = self.dataplane.poll(device_number=0, timeout=2)
+                assert (port, received) == (4, bytes(packet)), (port, received)
+        verify_no_other_packets(self)
+
+
 class SkipsADeadPort(Base):
     """No packet leaves by a port that is down, and the others carry on; it is used again as soon as it is up.
 
@@ -249,6 +282,7 @@ ALL = (
     MarksNothingOnAnEmptyQueue,
     CountsPortsAndQueues,
     TracesAPacket,
+    TalksToTheController,
     RefusesBadEntries,
 )
 
