@@ -41,7 +41,7 @@ def rows() -> list[Row]:
 
     def selective(name: str, slots: int, papers: str) -> Row:
         bitmaps = _STREAMS * (_RECEIVER_BITS + _SENDER_BITS) * slots // 8
-        other = _STREAMS * size("IRN")
+        other = size("IRN")
         return Row(name, str(bitmaps), str(other), str(bitmaps + other), f"0-{slots}", papers)
 
     bitmap, mprdma = _RECEIVER_BITS * _MPRDMA_SLOTS // 8, size("MPRDMA")

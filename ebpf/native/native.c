@@ -127,7 +127,7 @@ wire_u32 nic_native_part_bytes(enum nic_native_part part)
 	case NIC_PART_MPRDMA:
 		return NIC_MPRDMA_BYTES - 2 * 64 / 8;
 	case NIC_PART_IRN:
-		return sizeof(struct nic_irn_emitter) - sizeof(((struct nic_irn_emitter *)0)->reserved);
+		return NIC_IRN_BYTES(0);
 	case NIC_PART_EUNOMIA_IDLE:
 		return sizeof(struct nic_hd_addr);
 	case NIC_PART_EUNOMIA_MOST:

@@ -42,7 +42,7 @@ wire_u32 nic_native_icrc_tables(wire_u32 *words);
 /* Bytes of what a connection adds to RoCEv2's state, as the compiler laid it out. */
 enum nic_native_part {
 	NIC_PART_MPRDMA,       /* without the receiver's bitmap; see mprdma_state.h */
-	NIC_PART_IRN,          /* of a stream, without bitmaps */
+	NIC_PART_IRN,          /* of both streams, without bitmaps; see irn_state.h */
 	NIC_PART_EUNOMIA_IDLE,
 	NIC_PART_EUNOMIA_MOST, /* as the paper's table 1 counts */
 	NIC_PART_DCQCN
