@@ -185,7 +185,7 @@ def _parse(words: list[str]) -> None:
 
     command: Any = typer.main.get_command(app)
     path = "plait"
-    while hasattr(command, "get_command") and words:
+    while hasattr(command, "get_command") and words and words[0] != "--help":
         below = command.get_command(typer.Context(command), words[0])
         if below is None:
             # A host's name is not a verb that could be looked up.
