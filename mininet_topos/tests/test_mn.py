@@ -1,4 +1,4 @@
-"""Mininet's own `mn` with mininet_topos/mn.py.  Live tests run in namespaces of their own and disturb nothing else."""
+"""Mininet's own `mn` with mininet_topos/mn.py.  Live tests run in namespaces of their own."""
 
 import importlib.util
 import os
@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CUSTOM = "mininet_topos/mn.py"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mn"), reason="mn needs root")
+
+# In namespaces of their own, but another laboratory would take what runs there for leftovers of a killed one.
+alone = pytest.mark.usefixtures("only_network")
 
 # BMv2 and Mininet look at their interfaces in /sys; what a laboratory leaves would be in /run.
 PLACE = (
@@ -90,6 +93,7 @@ def test_a_mistake_ends_mn_without_an_exception_of_which_it_would_clean_up(name,
 
 
 @needs_root
+@alone
 @pytest.mark.parametrize("target", ["plait", "bmv2"])
 def test_all_hosts_reach_each_other(target):
     require_switch(target)
@@ -98,6 +102,7 @@ def test_all_hosts_reach_each_other(target):
 
 
 @needs_root
+@alone
 def test_mininets_own_topologies_run_on_the_switch_too():
     require_switch("plait")
     done = mn("--topo tree,depth=2,fanout=2 --switch plait --test pingall")
@@ -143,6 +148,7 @@ def test_a_mininet_topology_that_the_model_has_not():
 
 
 @needs_root
+@alone
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -159,6 +165,7 @@ def test_what_mn_says_of_a_mistake(options, message):
 
 
 @needs_root
+@alone
 def test_its_command_line_in_a_terminal_and_nothing_left_after_exit():
     pexpect = pytest.importorskip("pexpect")
     require_switch("plait")
