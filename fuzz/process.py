@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from ebpf.c_module import SANITIZE_VARIABLE
+
 
 def environment(sanitized: bool) -> dict[str, str]:
     """A child's: a sanitized one needs the runtime of AddressSanitizer before anything else."""
@@ -17,6 +19,7 @@ def environment(sanitized: bool) -> dict[str, str]:
             "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64",  # leaks: CPython's
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "PLAIT_ENGINE_SANITIZED": "1",
+            SANITIZE_VARIABLE: "1",
         }
     return made
 

@@ -17,6 +17,7 @@ TARGETS = {
     "control": "fuzz.control:Control",
     "p4": "fuzz.source:Source",
     "files": "fuzz.files:Files",
+    "nic": "fuzz.nic:Nic",
 }
 
 

@@ -20,6 +20,7 @@ CASES = {
     "control": 6,
     "p4": 3,
     "files": 6,
+    "nic": 2,
 }
 
 
