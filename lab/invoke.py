@@ -15,6 +15,8 @@ def run(words: Sequence[str] | None = None) -> int:
         app(args=words if words is None else list(words), prog_name="plait")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:  # before the verb has begun
+        return 130
     except Exception as error:
         code = _exit_code(error)
         if code is None:
