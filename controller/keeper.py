@@ -89,6 +89,7 @@ class Keeper:
         self._news = asyncio.Event()
         self._noticed = 0.0  # monotonic time of the first news that is not dealt with; 0: there is none
         self._starting = True
+        self._elected: dict[str, list[str]] = {}  # what is to be told of elections, and of which switches
         self._awaiting = False  # switches that have not come up yet, as when a laboratory starts
         self._change_down(frozenset())
         self._time("routes", started)
@@ -104,14 +105,13 @@ class Keeper:
         switch = self._switches[session.name]
         switch.asked, switch.failures = True, 0
         if switch.ready:
-            self._log.add("election", f"{session.name}: primary again; its entries are left as they are")
+            self._elected.setdefault("primary again; entries are left as they are", []).append(session.name)
         self._notice()
 
     def session_backup(self, session: Session, primary_id: int) -> None:
-        self._log.add(
-            "election",
-            f"{session.name}: another controller, with election id {primary_id}, is primary; stepping back while it is",
-        )
+        text = f"another controller, with election id {primary_id}, is primary; stepping back while it is"
+        self._elected.setdefault(text, []).append(session.name)
+        self._notice()
 
     def session_lost(self, session: Session, reason: str) -> None:
         self._switches[session.name].ready = False
@@ -171,6 +171,10 @@ class Keeper:
     async def _converge(self) -> None:
         """Brings all switches that can be written to what they should hold now."""
         self._news.clear()
+        for text, names in self._elected.items():
+            some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            self._log.add("election", f"{some}: {text}", switches=names)
+        self._elected.clear()
         noticed, self._noticed = self._noticed or time.monotonic(), 0.0
         for switch in self._switches.values():
             switch.asked, switch.again = switch.asked or switch.again, False

@@ -29,7 +29,7 @@ from lab.emulation import Emulation
 from mininet_topos.catalogue import choose
 from mininet_topos.fabric import CONTROL_SOCKET
 from mininet_topos.system import Child, last_lines
-from rdma.verbs import Access, CompletionQueue, Device, MemoryRegion, QueuePair, Write
+from rdma.verbs import CQ, MR, QP, Access, Device, Opcode, SendWR
 from tests.conftest import ROOT, needs_root
 
 PROGRAMS = ["ecmp", "ksp"]
@@ -52,10 +52,10 @@ class Stream:
     src: str
     dst: str
     devices: dict[str, Device]
-    source: MemoryRegion = field(init=False)
-    destination: MemoryRegion = field(init=False)
-    completions: CompletionQueue = field(init=False)
-    pairs: tuple[QueuePair, QueuePair] | None = None
+    source: MR = field(init=False)
+    destination: MR = field(init=False)
+    completions: CQ = field(init=False)
+    pairs: tuple[QP, QP] | None = None
     arrived: int = 0
     failed: int = 0
 
@@ -75,7 +75,7 @@ class Stream:
             self.pairs = (self.source.pd.create_qp(self.completions), self.destination.pd.create_qp(self.far))
             self.lab.connect(self.src, self.pairs[0], self.dst, self.pairs[1])
         self.pairs[0].post_send(
-            Write(1, self.source, remote_addr=self.destination.addr, rkey=self.destination.rkey, length=BYTES)
+            SendWR(1, Opcode.RDMA_WRITE, self.source.sge(), self.destination.addr, self.destination.rkey)
         )
 
     def take(self, go_on: bool) -> bool:

@@ -131,7 +131,7 @@ async def test_a_person_writes_and_nobody_fights(pair):
             assert person.is_primary
             await running.told("s1: another controller, with election id")
             await person.write([-fy.P4TableEntry("ipv4_lpm", match=fy.Match({"hdr.ipv4.dst_addr": (0x0A000200, 24)}))])
-        await running.told("s1: primary again; its entries are left as they are")
+        await running.told("s1: primary again; entries are left as they are")
         await running.settled()
         assert len(pair.switches[0].entries) == 9
 
