@@ -121,7 +121,13 @@ WIRE_FN struct nic_advance nic_bitmap2_advance(struct nic_bitmap2 *b, wire_u32 s
 	return moved;
 }
 
-/* ---- one bit a PSN; always NIC_BITMAP_SLOTS of them ---- */
+/*
+ * ---- one bit a PSN; always NIC_BITMAP_SLOTS of them ----
+ *
+ * The NIC writes it while the agent looks at it, so the compiler must keep its order with the counters that say what is
+ * new.  (x86 keeps it too; another processor would need fences, here and at the volatile accesses.)
+ */
+#define NIC_KEEP_ORDER() __asm__ volatile("" : : : "memory")
 
 WIRE_FN int nic_bitmap1_get(const struct nic_bitmap1 *b, wire_u32 psn)
 {
@@ -131,6 +137,7 @@ WIRE_FN int nic_bitmap1_get(const struct nic_bitmap1 *b, wire_u32 psn)
 WIRE_FN void nic_bitmap1_set(struct nic_bitmap1 *b, wire_u32 psn)
 {
 	b->word[(psn >> 6) & (NIC_BITMAP_WORDS - 1)] |= 1ull << (psn & 63);
+	NIC_KEEP_ORDER();
 }
 
 /*
@@ -157,6 +164,7 @@ WIRE_FN void nic_bitmap1_clear(struct nic_bitmap1 *b, wire_u32 psn, wire_u32 cou
 {
 	if (count > NIC_BITMAP_SLOTS)
 		count = NIC_BITMAP_SLOTS;
+	NIC_KEEP_ORDER();
 	for (wire_u32 step = 0; step < NIC_BITMAP_STEPS; step++)
 		b->word[nic_bitmap1_word(psn, step)] &= ~nic_bitmap1_range(psn, count, step);
 }
@@ -166,6 +174,7 @@ WIRE_FN wire_u32 nic_bitmap1_hole(const struct nic_bitmap1 *b, wire_u32 psn, wir
 {
 	if (count > NIC_BITMAP_SLOTS)
 		count = NIC_BITMAP_SLOTS;
+	NIC_KEEP_ORDER();
 	for (wire_u32 step = 0; step < NIC_BITMAP_STEPS; step++) {
 		wire_u64 gaps = ~b->word[nic_bitmap1_word(psn, step)] & nic_bitmap1_range(psn, count, step);
 
@@ -182,6 +191,7 @@ WIRE_FN wire_u32 nic_bitmap1_extent(const struct nic_bitmap1 *b, wire_u32 psn, w
 
 	if (count > NIC_BITMAP_SLOTS)
 		count = NIC_BITMAP_SLOTS;
+	NIC_KEEP_ORDER();
 	for (wire_u32 step = 0; step < NIC_BITMAP_STEPS; step++) {
 		wire_u64 found = b->word[nic_bitmap1_word(psn, step)] & nic_bitmap1_range(psn, count, step);
 

@@ -129,6 +129,7 @@ WIRE_FN int nic_irn_lost(const struct nic_irn_view *v, wire_u32 *psn)
 /* snd_una as it is now: the bitmap may have been cleared while it was looked at. */
 WIRE_FN int nic_irn_still_out(const struct nic_irn_view *v, wire_u32 psn)
 {
+	NIC_KEEP_ORDER();
 	return nic_psn_distance(psn, *(const volatile wire_u32 *)&v->s->snd_una) >= 0;
 }
 

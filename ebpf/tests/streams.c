@@ -1,6 +1,10 @@
-#include "nic.h"
-
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
+
+#include "nic.h"
 
 #include "streams.h"
 
@@ -199,4 +203,111 @@ wire_u32 stream_transport(const char *name)
 wire_u64 stream_rnr_ns(wire_u32 code)
 {
 	return nic_rnr_ns(code);
+}
+
+/* ---- two threads ---- */
+
+#define WIRE_ROOM 1024 /* a power of two */
+
+struct race {
+	struct world world;
+	const struct nic_transport *transport;
+	struct nic_send wire[WIRE_ROOM]; /* from agent to NIC */
+	atomic_uint sent, taken;
+	atomic_int over;
+	wire_u32 lost, random;
+};
+
+static wire_u64 clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (wire_u64)t.tv_sec * 1000000000u + (wire_u64)t.tv_nsec;
+}
+
+static int loses(struct race *r)
+{
+	r->random = r->random * 1664525 + 1013904223;
+	return (r->random >> 8) % 1000 < r->lost;
+}
+
+/* The receiver's NIC and, behind a network without delay, the sender's. */
+static void *nic_thread(void *argument)
+{
+	struct race *r = argument;
+
+	while (!atomic_load(&r->over)) {
+		wire_u32 at = atomic_load_explicit(&r->taken, memory_order_relaxed);
+		struct stream_step s = { .qp = 1, .opcode = WIRE_BTH_OPCODE_RC_WRITE_ONLY, .dma_length = 8,
+					 .payload_length = 8 };
+		struct stream_result placed = { 0 }, taken = { 0 };
+
+		if (at == atomic_load_explicit(&r->sent, memory_order_acquire)) {
+			sched_yield();
+			continue;
+		}
+		s.psn = r->wire[at % WIRE_ROOM].psn;
+		s.flags = NIC_FLAGS_DATA;
+		atomic_store_explicit(&r->taken, at + 1, memory_order_release);
+		if (loses(r))
+			continue;
+		data(&r->world, r->transport, &s, &placed);
+		if (loses(r))
+			continue;
+		s = (struct stream_step){ .opcode = placed.reply_opcode, .psn = placed.reply_psn, .msn = placed.reply_msn,
+					  .sack_psn = placed.sack_psn, .syndrome = placed.syndrome,
+					  .flags = NIC_FLAGS_ACK | placed.reply_flags };
+		ack(&r->world, r->transport, &s, &taken);
+	}
+	return NULL;
+}
+
+/* As the agent's engine does: timer() when it is due or there are news, then next(). */
+static int agent(struct race *r, wire_u32 *acks, struct nic_send *send)
+{
+	struct nic_qp *qp = &r->world.qps[0];
+	wire_u32 seen = __atomic_load_n(&qp->sender[0].acks, __ATOMIC_ACQUIRE);
+	wire_u64 now = clock_ns();
+
+	if (seen != *acks || (qp->emitter[0].deadline && now >= qp->emitter[0].deadline))
+		r->transport->timer(qp, 0, now);
+	*acks = seen;
+	return r->transport->next(qp, 0, now, send);
+}
+
+wire_u32 stream_race(wire_u32 transport, wire_u32 packets, wire_u32 lost, wire_u64 patience_ns)
+{
+	static struct race race;
+	struct race *r = &race;
+	struct nic_qp *qp = &r->world.qps[0];
+	struct stream_setup setup = { .timeout_ns = 1000000, .timeout_low_ns = 300000, .low_packets = 3, .slots = 256,
+				      .window = 200, .mtu = 256, .first_psn = { 0xfffff0, 0 } };
+	wire_u32 una = 0xfffff0, acks = 0;
+	wire_u64 moved = clock_ns();
+	pthread_t thread;
+
+	memset(r, 0, sizeof(*r));
+	reset(&r->world, &setup, transport);
+	r->transport = nic_transport(transport);
+	r->lost = lost;
+	qp->emitter[0].posted = nic_psn_add(una, packets);
+	if (pthread_create(&thread, NULL, nic_thread, r))
+		return 0;
+	while (una != qp->emitter[0].posted && clock_ns() - moved < patience_ns) {
+		wire_u32 at = atomic_load_explicit(&r->sent, memory_order_relaxed);
+
+		if (at - atomic_load_explicit(&r->taken, memory_order_acquire) < WIRE_ROOM &&
+		    agent(r, &acks, &r->wire[at % WIRE_ROOM]))
+			atomic_store_explicit(&r->sent, at + 1, memory_order_release);
+		else
+			sched_yield();
+		if (una != __atomic_load_n(&qp->sender[0].snd_una, __ATOMIC_ACQUIRE)) {
+			una = qp->sender[0].snd_una;
+			moved = clock_ns();
+		}
+	}
+	atomic_store(&r->over, 1);
+	pthread_join(thread, NULL);
+	return r->world.qps[1].receiver[0].epsn == una ? (wire_u32)nic_psn_distance(una, setup.first_psn[0]) : 0;
 }

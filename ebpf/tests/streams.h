@@ -58,5 +58,11 @@ void stream_run(wire_u32 transport, const struct stream_step *steps, struct stre
 /* The number of a transport by its name; ~0: there is none. */
 wire_u32 stream_transport(const char *name);
 wire_u64 stream_rnr_ns(wire_u32 code);
+/*
+ * Agent and NIC in threads of their own, as in user space and XDP: `packets` WRITEs of one packet through a network that
+ * loses `lost` of 1000 packets and acknowledgements.  Returns how many were acknowledged; it gives up when for
+ * `patience_ns` nothing is.
+ */
+wire_u32 stream_race(wire_u32 transport, wire_u32 packets, wire_u32 lost, wire_u64 patience_ns);
 
 #endif

@@ -23,6 +23,7 @@ STREAMS = CModule(
     interface=("ebpf/tests/streams.h",),
     sources=("ebpf/tests/streams.c",),
     includes=("ebpf/tests", "ebpf/core", "wire"),
+    libraries=("pthread",),
     prelude=build.NATIVE.prelude,
 )
 ffi, lib = STREAMS.load(ROOT)

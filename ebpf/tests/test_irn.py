@@ -58,6 +58,13 @@ def test_the_histories_have_everything_in_them() -> None:
     assert set.union(*(history.seen for history in histories(1, count=2000))) >= EVERYTHING
 
 
+@pytest.mark.parametrize("transport", ["irn", "ideal"])
+@pytest.mark.parametrize("lost", [0, 20])
+def test_agent_and_nic_in_two_threads_lose_nothing(transport: str, lost: int) -> None:
+    """Each field has one writer, and no lock is shared: whatever they see of each other when, all is delivered."""
+    assert lib.stream_race(lib.stream_transport(transport.encode()), 20_000, lost, 10**10) == 20_000
+
+
 # ---- section 3.1 and 3.2, on the model ----
 
 
