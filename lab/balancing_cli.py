@@ -93,12 +93,13 @@ def _text(name: str, value: int | str | None) -> str:
 def set_parameters(
     values: Annotated[list[str], typer.Argument(help="NAME=VALUE, such as gap=100us, d=3, spray=round-robin.")],
     switch: SwitchOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Changes parameters, on all switches or on some, while packets flow.
 
     Example: plait lb set d=3 m=1
     """
-    from controller.parameters import change
+    from controller.parameters import change, settings
 
     wanted: dict[str, int | str] = {}
     for text in values:
@@ -107,6 +108,9 @@ def set_parameters(
             raise UsageError(f"{text!r}: write NAME=VALUE, such as gap=100us.")
         wanted[name] = _parsed(name, value)
     asyncio.run(change(_targets(switch), wanted))
+    if as_json:
+        found = asyncio.run(settings(_targets(switch)))
+        print(json.dumps([dataclasses.asdict(each) for each in found if each.parameter in wanted]))
 
 
 def _parsed(name: str, value: str) -> int | str:
@@ -158,6 +162,7 @@ def set_curve(
     pmax: Annotated[float | None, typer.Option(help="Probability of marking at Kmax.")] = None,
     port: Annotated[int | None, typer.Option(help="Only this port.  [default: all]")] = None,
     switch: SwitchOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Changes marking curves, on all ports or on some, while packets flow.
 
@@ -178,4 +183,4 @@ def set_curve(
         return dataclasses.replace(curve, **given)
 
     count = asyncio.run(set_curves(_targets(switch), changed, port))
-    print(f"{count} ports")
+    print(json.dumps({"ports": count}) if as_json else f"{count} ports")

@@ -281,14 +281,15 @@ def doctor(as_json: JsonOption = False) -> None:
 
 
 @app.command(rich_help_panel=BUILD)
-def clean() -> None:
+def clean(as_json: JsonOption = False) -> None:
     """Removes what a killed laboratory left: processes, interfaces, sockets.
 
     Example: plait clean
     """
     from lab.clean import clean as remove
 
-    print(remove())
+    removed = remove()
+    print(json.dumps(asdict(removed)) if as_json else removed)
 
 
 def main() -> None:

@@ -99,6 +99,7 @@ def change(
     ] = None,
     reserved: Annotated[str | None, typer.Option(help="Bytes of the shared buffer that are the queue's own.")] = None,
     alpha: Annotated[str | None, typer.Option(help="Its share of the pool's free bytes, such as 1/2 or 8.")] = None,
+    as_json: JsonOption = False,
     socket: SocketOption = None,
 ) -> None:
     """Sets rate and depth of a port's queues, or of one; `unlimited` takes a rate or a depth in bytes away.
@@ -121,26 +122,33 @@ def change(
         raise UsageError("nothing to set: give --rate, --rate-pps, --depth, --reserved or --alpha.")
     with _client(switch, socket) as client:
         client.queue_set(switch, port, **changes)
+        _tell(client.queues(switch, port, priority), as_json)
 
 
 @app.command("pause")
-def pause(switch: Switch, port: Port, priority: Priority = None, socket: SocketOption = None) -> None:
+def pause(
+    switch: Switch, port: Port, priority: Priority = None, as_json: JsonOption = False, socket: SocketOption = None
+) -> None:
     """Stops serving a queue, or all of a port's; packets still enter, as far as its depth allows.
 
     Example: plait queue pause s1 3
     """
     with _client(switch, socket) as client:
         client.queue_hold(switch, port, hold=True, queue=priority)
+        _tell(client.queues(switch, port, priority), as_json)
 
 
 @app.command("resume")
-def resume(switch: Switch, port: Port, priority: Priority = None, socket: SocketOption = None) -> None:
+def resume(
+    switch: Switch, port: Port, priority: Priority = None, as_json: JsonOption = False, socket: SocketOption = None
+) -> None:
     """Goes on serving what `plait queue pause` stopped.
 
     Example: plait queue resume s1 3
     """
     with _client(switch, socket) as client:
         client.queue_hold(switch, port, hold=False, queue=priority)
+        _tell(client.queues(switch, port, priority), as_json)
 
 
 @app.command("buffer")
@@ -215,6 +223,12 @@ def _document(
     if xon_gap is not None:
         pfc["xon_gap_bytes"] = parse_size(xon_gap)
     return document | {"pfc": pfc}
+
+
+def _tell(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """After a change: for machines what the queues are like now, for people nothing."""
+    if as_json:
+        print(json.dumps(rows))
 
 
 def _read(switch: str, port: int | None, priority: int | None, socket: Path | None) -> list[dict[str, Any]]:

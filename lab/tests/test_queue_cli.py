@@ -151,6 +151,16 @@ def test_refusals(socket: Path, words: str, message: str) -> None:
     assert message in str(error.value)
 
 
+def test_a_change_tells_machines_what_the_queue_is_like_now(socket: Path) -> None:
+    (row,) = json.loads(plait(socket, "set", "s1", "1", "1", "--depth", "33p", "--json"))
+    assert (row["port"], row["priority"], row["depth_packets"]) == (1, 1, 33)
+    (row,) = json.loads(plait(socket, "pause", "s1", "1", "1", "--json"))
+    assert row["held"]
+    (row,) = json.loads(plait(socket, "resume", "s1", "1", "1", "--json"))
+    assert not row["held"]
+    assert plait(socket, "set", "s1", "1", "1", "--depth", "77p") == ""
+
+
 def test_without_a_laboratory_or_with_bmv2(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> None:
         result = CliRunner().invoke(queue_cli.app, ["list", "s1"])
