@@ -144,7 +144,7 @@ WIRE_FN int nic_irn_choose(struct nic_qp *qp, struct nic_irn_view *v, wire_u64 n
 		v->m->armed = now;
 		v->e->retransmissions++;
 		out->flags = NIC_RETRANSMISSION;
-	} else if (v->e->snd_nxt != v->e->posted && v->in_flight < qp->config.window &&
+	} else if (nic_psn_distance(v->e->posted, v->e->snd_nxt) > 0 && v->in_flight < qp->config.window &&
 		   v->in_flight < NIC_BITMAP_SLOTS) {
 		if (!v->in_flight)
 			v->m->armed = now;
