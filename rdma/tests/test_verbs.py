@@ -6,15 +6,18 @@ import dataclasses
 import hashlib
 import os
 import random
+import socket
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from ebpf.c_module import SANITIZE_VARIABLE, sanitizer_environment
 from ebpf.loader import transport_names
-from rdma.tests.lab import ROOT, Network, Pair, collect
+from rdma.tests.lab import ROOT, Network, Pair, collect, eventually
 from rdma.verbs import SGE, Access, Opcode, RecvWR, SendFlags, SendWR, WCFlags, WCOpcode, connect
 
 TRANSPORTS = transport_names()
@@ -244,6 +247,42 @@ def test_eunomias_variants(network: Network, choice: dict[str, bool]) -> None:
     network.behave(loss=0.02, reorder=0.05)
     pair = network.made.pair(4 * PART, rtr={"transport": "eunomia", **choice})
     mixture(pair, seed=5, count=30).run()
+
+
+def pause_frame(mac: str, priority: int, quanta: int) -> bytes:
+    """IEEE 802.1Qbb: class enable vector and eight times."""
+    times = b"".join((quanta if each == priority else 0).to_bytes(2, "big") for each in range(8))
+    source = bytes.fromhex(mac.replace(":", ""))
+    frame = bytes.fromhex("0180c2000001") + source + b"\x88\x08\x01\x01" + bytes([0, 1 << priority]) + times
+    return frame.ljust(60, b"\0")
+
+
+def test_a_pause_stops_one_priority(network: Network) -> None:
+    """The other one goes on; what waited goes when the pause is taken back."""
+    assert network.made.peers
+    peer = network.made.peers[0]
+    mac = Path(f"/sys/class/net/{peer}/address").read_text().strip()
+    paused, free = (network.made.pair(4096, rtr={"priority": priority}) for priority in (3, 5))
+    paused.regions[0].buf[:] = os.urandom(4096)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.bind((peer, 0))
+        for _ in range(50):
+            before, sent = paused.devices[0].counters()["PAUSE_RECEIVED"], paused.qps[0].stats()
+            begin = time.monotonic()
+            raw.send(pause_frame(mac, 3, 0xFFFF))
+            assert eventually(lambda seen=before: paused.devices[0].counters()["PAUSE_RECEIVED"] > seen)
+            paused.qps[0].post_send(paused.write())
+            free.qps[0].post_send(free.write())
+            collect(free.cqs[0], 1)
+            stayed = paused.qps[0].stats()["packets"] == sent["packets"]
+            # 65535 quanta of 512 bit times at 300 Mb/s; on a machine that is slower than that, nothing can be told.
+            in_time = time.monotonic() - begin < 0.11
+            raw.send(pause_frame(mac, 3, 0))
+            collect(paused.cqs[0], 1)
+            if in_time:
+                break
+    assert in_time and stayed
+    assert paused.regions[0].buf == paused.regions[1].buf
 
 
 def test_dcqcn_slows_down_when_packets_are_marked(network: Network) -> None:
