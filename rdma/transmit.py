@@ -31,7 +31,7 @@ class Engine:
     def __init__(self, nic: Nic) -> None:
         self._ffi, self._lib = build.ENGINE.load(ROOT)
         maps = self._ffi.new("struct rdma_maps *")
-        for name in ("arena", "qps", "regions", "rqs", "recvs", "counters", "icrc", "doorbells"):
+        for name in ("arena", "qps", "regions", "rqs", "recvs", "counters", "host_states", "icrc", "doorbells"):
             setattr(maps, f"{name}_fd", nic.map_fd("icrc_tables" if name == "icrc" else name))
         maps.max_hosts = nic.defines["NIC_MAX_HOSTS"]
         maps.max_qps = nic.defines["NIC_MAX_QPS"]

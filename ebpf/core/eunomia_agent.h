@@ -66,8 +66,6 @@ WIRE_FN void nic_eunomia_look(struct nic_qp *qp, int stream, wire_u64 now)
 		m->backoff = 0;
 	m->acks_seen = acks;
 	m->una_seen = una;
-	if (nic_psn_distance(m->nxt, una) < 0)
-		m->nxt = una;
 	if (naks != m->naks_seen && (!m->back_time || now - m->back_time >= qp->config.rtt_ns))
 		nic_eunomia_go_back(m, now);
 	m->naks_seen = naks;
@@ -79,7 +77,7 @@ WIRE_FN void nic_eunomia_look(struct nic_qp *qp, int stream, wire_u64 now)
 	m->rnr_seen = rnr;
 }
 
-/* Steps over what need not be sent again; the bitmap may be cleared meanwhile, but only up to snd_una. */
+/* Steps over what has come; the bitmap of SACKs may be cleared meanwhile, but only up to snd_una. */
 WIRE_FN void nic_eunomia_skip(struct nic_qp *qp, int stream)
 {
 	const struct nic_sender *s = &qp->sender[stream];

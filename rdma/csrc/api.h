@@ -15,7 +15,7 @@ struct rdma_engine;
 
 /* The NIC's maps, by file descriptor (the caller keeps them open while the engine lives), and their sizes. */
 struct rdma_maps {
-	int arena_fd, qps_fd, regions_fd, rqs_fd, recvs_fd, counters_fd, icrc_fd, doorbells_fd;
+	int arena_fd, qps_fd, regions_fd, rqs_fd, recvs_fd, counters_fd, host_states_fd, icrc_fd, doorbells_fd;
 	uint32_t max_hosts, max_qps, max_regions, max_rqs, max_recvs;
 	uint64_t arena_bytes, doorbell_bytes;
 };

@@ -36,7 +36,7 @@ struct array {
 	size_t bytes;
 };
 
-#define ARRAYS 7
+#define ARRAYS 8
 
 static void list_arrays(struct rdma_engine *e, struct array *arrays)
 {
@@ -48,6 +48,7 @@ static void list_arrays(struct rdma_engine *e, struct array *arrays)
 		{ (void **)&e->nic_rqs, m->rqs_fd, m->max_rqs * sizeof(struct nic_rq) },
 		{ (void **)&e->recvs, m->recvs_fd, m->max_recvs * sizeof(struct nic_recv) },
 		{ (void **)&e->counters, m->counters_fd, m->max_hosts * sizeof(struct nic_counters) },
+		{ (void **)&e->host_states, m->host_states_fd, m->max_hosts * sizeof(struct nic_host_state) },
 		{ (void **)&e->icrc, m->icrc_fd, sizeof(struct nic_icrc_tables) },
 	};
 

@@ -137,6 +137,7 @@ struct rdma_engine {
 	struct nic_rq *nic_rqs;
 	struct nic_recv *recvs;
 	struct nic_counters *counters;
+	struct nic_host_state *host_states;
 	struct nic_icrc_tables *icrc;
 
 	/* Ring of doorbells: the kernel's layout of BPF_MAP_TYPE_RINGBUF. */

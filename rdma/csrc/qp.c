@@ -1,8 +1,12 @@
 /* Queue pairs: their lives, their states, and what is told about them. */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "hd_bitmap.h"
 #include "icrc_init.h"
 #include "private.h"
 
@@ -33,12 +37,35 @@ struct rdma_qp *rdma_qp_find(struct rdma_engine *e, uint32_t qpn)
 	return qp && qp->qpn == qpn ? qp : NULL;
 }
 
+/*
+ * What a queue pair that is over holds of its host's bitmap memory.  A packet for it may still be on its way through the
+ * NIC; the kernel's grace period, which membarrier() waits for, is over only when that is not so any more.
+ */
+static void abandon_bitmaps(struct rdma_engine *e, struct rdma_qp *qp)
+{
+	int waited = 0;
+
+	if (!qp->transport || !qp->transport->host_state)
+		return;
+	for (int stream = 0; stream < NIC_STREAMS; stream++) {
+		const struct nic_hd_addr *bitmap = &qp->nic->receiver[stream].transport.eunomia.bitmap;
+
+		if (!*(const volatile wire_u16 *)&bitmap->states)
+			continue;
+		if (!waited)
+			syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+		waited = 1;
+		nic_hd_abandon(&e->host_states[qp->nic->config.host].memory, bitmap);
+	}
+}
+
 void rdma_qp_free(struct rdma_engine *e, struct rdma_qp *qp)
 {
 	if (!qp)
 		return;
 	__atomic_store_n(&qp->nic->config.qpn, 0, __ATOMIC_RELEASE);
 	qp->nic->config.state = WIRE_QP_STATE_RESET;
+	abandon_bitmaps(e, qp);
 	rdma_ready_remove(qp);
 	rdma_timer_cancel(e, qp);
 	qp->send_cq->reserved -= qp->streams[NIC_STREAM_REQUEST].jobs.count;
