@@ -52,7 +52,7 @@ WIRE_FN struct nic_mprdma_agent nic_mprdma_agent_begin(struct nic_qp *qp, int st
 	struct nic_emitter *e = &qp->emitter[stream];
 	const struct nic_sender *s = &qp->sender[stream];
 	struct nic_mprdma_agent a = { .config = &qp->config, .e = e, .m = &e->transport.mprdma, .now = now };
-	wire_u32 initial = qp->config.initial_window * NIC_MPRDMA_PACKET;
+	wire_u32 initial = nic_mprdma_iw(&qp->config) * NIC_MPRDMA_PACKET;
 	struct nic_mprdma_command c;
 	wire_u64 published;
 
@@ -67,7 +67,7 @@ WIRE_FN struct nic_mprdma_agent nic_mprdma_agent_begin(struct nic_qp *qp, int st
 	if (!published || c.restarts != a.view.restarts || (c.timeouts != a.view.timeouts && a.cwnd > initial))
 		a.cwnd = initial;
 	if (c.restarts != a.view.restarts)
-		a.view.limit = nic_psn_add(a.m->restart_at, qp->config.initial_window);
+		a.view.limit = nic_psn_add(a.m->restart_at, nic_mprdma_iw(&qp->config));
 	if (c.timeouts != a.view.timeouts)
 		a.view.recovering = 1;
 	return a;
@@ -183,7 +183,7 @@ WIRE_FN void nic_mprdma_restart(struct nic_mprdma_agent *a)
 
 	c.restarts++;
 	a->m->restart_at = a->una;
-	a->view.limit = nic_psn_add(a->una, a->config->initial_window);
+	a->view.limit = nic_psn_add(a->una, nic_mprdma_iw(a->config));
 	*(volatile wire_u32 *)&a->m->command = nic_mprdma_pack_command(&c);
 }
 
@@ -250,8 +250,8 @@ WIRE_FN void nic_mprdma_go_back(struct nic_mprdma_agent *a)
 	struct nic_mprdma_command c = nic_mprdma_unpack_command(a->m->command);
 	wire_u32 count = (wire_u32)nic_psn_distance(a->e->snd_nxt, a->una);
 
-	if (count > a->config->initial_window)
-		count = a->config->initial_window;
+	if (count > nic_mprdma_iw(a->config))
+		count = nic_mprdma_iw(a->config);
 	a->m->again_next = a->una;
 	a->m->again_end = c.snd_retx = nic_psn_add(a->una, count);
 	/* Not again while the NIC has not seen the last one, or eight of them would look like none. */

@@ -56,7 +56,7 @@ WIRE_FN void nic_mprdma_start(struct nic_mprdma_sender *m, const struct nic_qp_c
 	struct nic_mprdma_view view = nic_mprdma_initial(config, stream);
 	wire_u32 first = config->first_psn[stream];
 
-	m->cwnd = config->initial_window * NIC_MPRDMA_PACKET;
+	m->cwnd = nic_mprdma_iw(config) * NIC_MPRDMA_PACKET;
 	m->snd_ooh = nic_psn_add(first, WIRE_PSN_MASK);
 	m->counted_from = m->snd_retx = m->recovery = m->epoch_end = first;
 	m->random = nic_mprdma_seed(config->random_seed, 1 + (wire_u32)stream);
@@ -98,7 +98,7 @@ WIRE_FN void nic_mprdma_obey(struct nic_qp *qp, int stream, struct nic_mprdma_ta
 {
 	const struct nic_mprdma_emitter *a = &qp->emitter[stream].transport.mprdma;
 	struct nic_mprdma_command c = nic_mprdma_unpack_command(*(const volatile wire_u32 *)&a->command);
-	wire_u32 initial = qp->config.initial_window * NIC_MPRDMA_PACKET;
+	wire_u32 initial = nic_mprdma_iw(&qp->config) * NIC_MPRDMA_PACKET;
 
 	if (c.restarts != t->view.restarts) {
 		t->view.restarts = c.restarts;

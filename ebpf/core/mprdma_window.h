@@ -113,11 +113,17 @@ WIRE_FN int nic_mprdma_whole(wire_u32 cwnd)
 	return (int)(cwnd / NIC_MPRDMA_PACKET);
 }
 
-/* Where the window ends before the first acknowledgement has come: IW packets (section 3.2). */
+/* IW, packets. */
+WIRE_FN wire_u32 nic_mprdma_iw(const struct nic_qp_config *config)
+{
+	return config->initial_window < config->window ? config->initial_window : config->window;
+}
+
+/* Where the window ends before the first acknowledgement has come (section 3.2). */
 WIRE_FN struct nic_mprdma_view nic_mprdma_initial(const struct nic_qp_config *config, int stream)
 {
 	return (struct nic_mprdma_view){
-		.limit = nic_psn_add(config->first_psn[stream], config->initial_window),
+		.limit = nic_psn_add(config->first_psn[stream], nic_mprdma_iw(config)),
 		.granted = config->first_psn[stream],
 	};
 }

@@ -27,6 +27,10 @@ class Config:
     source_port: int = 0xC000
     random_seed: int = 1
 
+    @property
+    def first_window(self) -> int:
+        return min(self.initial_window, self.window)
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -159,7 +163,7 @@ class Sender:
     synchronise: set[int] = field(init=False)  # first packets of such messages
 
     def __post_init__(self) -> None:
-        self.cwnd = self.config.initial_window * ONE
+        self.cwnd = self.config.first_window * ONE
         self.nic_random = Random(self.config.random_seed, 1)
         self.agent_random = Random(self.config.random_seed, 3)
         starts = accumulate((message.packets for message in self.messages), initial=0)
@@ -209,7 +213,7 @@ class Sender:
             return "ACK_STALE"
         self.news = True
         if self.timed_out is not None:
-            self.cwnd = min(self.cwnd, self.config.initial_window * ONE)
+            self.cwnd = min(self.cwnd, self.config.first_window * ONE)
             self.recovery, self.retx = self.sent, self.timed_out
             self.inflate = self.outstanding
             self.timed_out = None
@@ -300,7 +304,7 @@ class Sender:
         return True
 
     def _go_back(self) -> None:
-        self.timed_out = min(self.sent, self.una + self.config.initial_window)
+        self.timed_out = min(self.sent, self.una + self.config.first_window)
         self.after_timeout = list(range(self.una, self.timed_out))
 
     def _send(self, now: int, number: int, path: int, again: bool) -> Data:
@@ -323,7 +327,7 @@ class Sender:
 
     @property
     def cwnd_seen(self) -> int:
-        return self.cwnd if self.timed_out is None else min(self.cwnd, self.config.initial_window * ONE)
+        return self.cwnd if self.timed_out is None else min(self.cwnd, self.config.first_window * ONE)
 
     def poll(self, now: int) -> Data | None:
         """The next packet to leave, or None."""
@@ -353,7 +357,7 @@ class Sender:
         if self.outstanding == 0:
             self.burst_at = 0
             if fresh and self.una > 0 and now - self.active >= 3 * self.config.rtt_ns:
-                self.cwnd = self.config.initial_window * ONE
+                self.cwnd = self.config.first_window * ONE
                 self.settle()
         self.early = max(self.early, self.una)
         if self.awnd < 1 or not (fresh or self.early < self.sent):
