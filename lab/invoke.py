@@ -16,6 +16,7 @@ def run(words: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:  # before the verb has begun
+        print(file=sys.stderr)  # after the terminal's ^C
         return 130
     except Exception as error:
         code = _exit_code(error)
