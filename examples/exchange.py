@@ -65,8 +65,9 @@ class Peer:
     """The TCP connection to the other side: a JSON value a line."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._file = connection.makefile("rw", encoding="utf-8")
-        connection.close()  # the file keeps it
+        self._connection = connection
+        # For reading only: a text file for both would forget what it has read ahead when it writes.
+        self._lines = connection.makefile("r", encoding="utf-8")
 
     @classmethod
     def meet(cls, server: str | None, port: int) -> Peer:
@@ -87,15 +88,15 @@ class Peer:
 
     def swap(self, mine: Any) -> Any:
         """Sends a value and takes one.  Both sides do it, so it is a barrier too."""
-        self._file.write(json.dumps(mine) + "\n")
-        self._file.flush()
-        line = self._file.readline(LINE_MAX)
+        self._connection.sendall(json.dumps(mine).encode() + b"\n")
+        line = self._lines.readline(LINE_MAX)
         if not line:
             raise ExampleError("the other side has left")
         return json.loads(line)
 
     def close(self) -> None:
-        self._file.close()
+        self._lines.close()
+        self._connection.close()
 
 
 def connect(device: Device, peer: Peer, qps: list[QP], transport: str | None = None, **mine: Any) -> dict[str, Any]:
