@@ -363,33 +363,28 @@ WIRE_FN int receive(struct xdp_md *ctx, const struct nic_transport *t, u32 numbe
 	return finish(p->host, p, v, action);
 }
 
+#ifndef NIC_BENCH
 #define RNIC_PROGRAM(name)                                                                                             \
 	int rnic_##name(struct xdp_md *ctx)                                                                            \
 	{                                                                                                              \
 		return receive(ctx, &nic_transport_##name, NIC_TRANSPORT_##name);                                      \
 	}
-NIC_PROGRAMS(RNIC_PROGRAM)
-
-/* For the other end of a host's veth: without an XDP program there, frames sent by XDP_TX are lost. */
-int pass(struct xdp_md *ctx)
-{
-	return XDP_PASS;
-}
-
-#ifdef NIC_BENCH
+#else
 /*
- * Entrances for measuring (bench.py).  BCC finds programs in its main file only, so they stand here.
- *
- * BPF_PROG_RUN repeats a program on one frame, which would be a duplicate from the second time on, and after a reply not
- * even a request any more.  So each repetition first puts the queue pair's responder and the frame's head back as they
- * were; what that costs is measured by a program that does nothing else.
+ * For measuring (bench.py).  BPF_PROG_RUN repeats a program on one frame, which would be a duplicate from the second time
+ * on, and after a reply not even a request any more.  So each repetition first puts what a packet changes back as it was;
+ * what that costs is measured by a program that does nothing else.
  */
-#define NIC_BENCH_HEAD 80
+#define NIC_BENCH_HEAD 96
 
 struct nic_bench {
 	struct nic_receiver receiver;
+	struct nic_sender sender;
+	struct nic_host_state host_state;
 	wire_u32 qp_slot;
+	wire_u32 host; /* whose state is to be put back, too; 0: none */
 	wire_u32 frame_length;
+	wire_u32 padding;
 	wire_u8 head[NIC_BENCH_HEAD];
 };
 
@@ -399,6 +394,7 @@ WIRE_FN int bench_restore(struct xdp_md *ctx)
 {
 	u32 zero = 0, slot;
 	struct nic_bench *saved = bench.lookup(&zero);
+	struct nic_host_state *host;
 	struct nic_qp *qp;
 	int length = (int)(ctx->data_end - ctx->data);
 
@@ -406,23 +402,34 @@ WIRE_FN int bench_restore(struct xdp_md *ctx)
 		return 0;
 	slot = saved->qp_slot;
 	qp = qps.lookup(&slot);
-	if (!qp)
+	slot = saved->host;
+	host = host_states.lookup(&slot);
+	if (!qp || !host)
 		return 0;
 	qp->receiver[NIC_STREAM_REQUEST] = saved->receiver;
+	qp->sender[NIC_STREAM_REQUEST] = saved->sender;
+	if (slot)
+		bpf_probe_read_kernel(host, sizeof(*host), &saved->host_state);
 	if (length != (int)saved->frame_length && bpf_xdp_adjust_tail(ctx, (int)saved->frame_length - length))
 		return 0;
 	return bpf_xdp_store_bytes(ctx, 0, saved->head, NIC_BENCH_HEAD) == 0;
 }
 
-int bench_restore_only(struct xdp_md *ctx)
+int restore(struct xdp_md *ctx)
 {
 	return bench_restore(ctx) ? XDP_PASS : XDP_ABORTED;
 }
 
-#define BENCH_PROGRAM(name)                                                                                            \
-	int bench_##name(struct xdp_md *ctx)                                                                           \
+#define RNIC_PROGRAM(name)                                                                                             \
+	int rnic_##name(struct xdp_md *ctx)                                                                            \
 	{                                                                                                              \
 		return bench_restore(ctx) ? receive(ctx, &nic_transport_##name, NIC_TRANSPORT_##name) : XDP_ABORTED;   \
 	}
-NIC_PROGRAMS(BENCH_PROGRAM)
 #endif
+NIC_PROGRAMS(RNIC_PROGRAM)
+
+/* For the other end of a host's veth: without an XDP program there, frames sent by XDP_TX are lost. */
+int pass(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}

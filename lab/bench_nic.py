@@ -8,9 +8,10 @@ from lab import bench_stream
 from lab.doctor import require_laboratory
 
 _CASES = {
-    "in_order": "in order, placed",
-    "acknowledged": "in order, placed and ACKed",
-    "out_of_order": "out of order, dropped",
+    "in_order": "data in order",
+    "acknowledged": "data in order, ACK asked",
+    "out_of_order": "data out of order",
+    "ack": "ACK to the sender",
 }
 
 

@@ -94,7 +94,8 @@ def _plain() -> list[bytes]:
 
 def _extended() -> list[bytes]:
     """With Plait's headers."""
-    data, made = {"resv7": _DATA}, []
+    data: dict[str, Any] = {"resv7": _DATA}
+    made: list[bytes] = []
     for ipsn, (opcode, size) in enumerate(((p.WRITE_FIRST, MTU), (p.WRITE_MIDDLE, MTU), (p.WRITE_LAST, 9))):
         head = _xdata(0x20 if ipsn == 2 else 0, 1, ipsn, 0) + p.reth(VA, RKEY, 2 * MTU + 9)
         made.append(p.frame(opcode, EPSN + ipsn, QPN, BODY[:size], head, **data))

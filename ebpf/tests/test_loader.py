@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from ebpf import bench, loader
 from ebpf.loader import Nic, NicError, NicSizes
 from ebpf.tests import packets as p
-from ebpf.tests.rigs import OTHER_MAC, PASS, QPN, RKEY, VA, Bench, XdpRig
+from ebpf.tests.rigs import OTHER_MAC, PASS, QPN, RKEY, TRANSPORTS, VA, Bench, XdpRig
 
 
 def test_no_bcc(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +60,31 @@ def test_a_frame_that_came_to_another_hosts_interface_is_nobodys(xdp_rig: XdpRig
 
 
 def test_the_benchmark_runs(xdp_rig: XdpRig) -> None:
-    result = bench.run(repeat=200, rounds=3)
-    figures = result["transports"]["gbn"]
+    """It says itself if a packet was not taken as meant."""
+    result = bench.run(repeat=200, rounds=3, transports=("gbn", "eunomia"))
     assert result["empty_ns"] > 0
-    assert figures["in_order_ns"] > 0 and figures["out_of_order_ns"] > 0
+    for transport, cases in (("gbn", 4), ("eunomia", 3)):
+        figures = result["transports"][transport]
+        assert len(figures) == cases and min(figures.values()) > 0
+
+
+def test_transports_that_are_not_there() -> None:
+    with pytest.raises(NicError, match="no transport 'tcp'; there are gbn, "):
+        Nic(transports=("gbn", "tcp"))
+    with pytest.raises(NicError, match="no transport is wanted; there are gbn, "):
+        Nic(transports=())
+
+
+def test_a_queue_pair_whose_transport_is_not_loaded_gets_nothing() -> None:
+    """The agent refuses such queue pairs; were there one, its packets are dropped and counted."""
+    if os.geteuid() != 0:
+        pytest.skip("loading an XDP program needs root")
+    try:
+        rig = XdpRig(("gbn",))
+    except NicError as error:
+        pytest.skip(f"no XDP here: {error}")
+    bench = Bench(rig)
+    bench.qp.config.transport = TRANSPORTS.index("irn")
+    bench.receive(p.frame(p.WRITE_ONLY, 100, QPN, b"abcd", p.reth(VA, RKEY, 4)))
+    assert bench.events() == {"DROP_QP_STATE": 1}
+    rig.close()
