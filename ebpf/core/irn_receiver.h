@@ -30,21 +30,33 @@ WIRE_FN void nic_irn_answer(struct nic_qp *qp, int stream, const struct nic_pack
 	nic_x_reply_nack(qp, stream, p, 1, out);
 }
 
-/* The packet is in its place: marks it, and lets the head move. */
+/* How far the head moves over the packet that it has waited for.  Most often nothing is behind that, and the bitmap stays. */
+WIRE_FN struct nic_advance nic_irn_advance_head(struct nic_qp *qp, int stream, enum nic_slot slot)
+{
+	struct nic_receiver *r = &qp->receiver[stream];
+
+	if (nic_bitmap2_get(&r->transport.bitmap, qp->config.slots, r->epsn + 1) == NIC_SLOT_EMPTY)
+		return (struct nic_advance){ 1, slot >= NIC_SLOT_TAIL, slot == NIC_SLOT_TAIL_COMPLETION };
+	nic_bitmap2_set(&r->transport.bitmap, qp->config.slots, r->epsn, slot);
+	return nic_bitmap2_advance(&r->transport.bitmap, qp->config.slots, r->epsn);
+}
+
+/* The packet is in its place: marks it, or lets the head move. */
 WIRE_FN void nic_irn_took(struct nic_qp *qp, int stream, const struct nic_packet *p, int early, struct nic_verdict *out)
 {
 	struct nic_receiver *r = &qp->receiver[stream];
+	enum nic_slot slot = (enum nic_slot)nic_x_slot(p);
 	struct nic_advance moved;
 
-	nic_bitmap2_set(&r->transport.bitmap, qp->config.slots, p->psn, (enum nic_slot)nic_x_slot(p));
 	if (early) {
+		nic_bitmap2_set(&r->transport.bitmap, qp->config.slots, p->psn, slot);
 		r->out_of_order++;
 		out->event = nic_irn_event(stream, WIRE_NIC_EVENT_REQUEST_OUT_OF_ORDER,
 					   WIRE_NIC_EVENT_RESPONSE_OUT_OF_ORDER);
 		return;
 	}
 	out->event = nic_irn_event(stream, WIRE_NIC_EVENT_REQUEST_PLACED, WIRE_NIC_EVENT_RESPONSE_PLACED);
-	moved = nic_bitmap2_advance(&r->transport.bitmap, qp->config.slots, r->epsn);
+	moved = nic_irn_advance_head(qp, stream, slot);
 	nic_x_delivered(qp, stream, moved.packets, moved.tails, moved.completions, out);
 }
 
