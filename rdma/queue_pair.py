@@ -9,7 +9,7 @@ from rdma.protocol import POST_MAX
 from rdma.work import RecvWR, SendWR
 
 if TYPE_CHECKING:
-    from rdma.verbs import PD, Device
+    from rdma.verbs import CQ, PD, Device
 
 
 def _post(device: Device, op: str, member: str, encoded: Sequence[dict[str, Any]], **whose: int) -> None:
@@ -37,9 +37,11 @@ class SRQ:
 class QP:
     """A queue pair of the reliable connection service.  It is made in INIT, so that receives can be posted at once."""
 
-    def __init__(self, pd: PD, qp_num: int) -> None:
+    def __init__(self, pd: PD, qp_num: int, send_cq: CQ, recv_cq: CQ) -> None:
         self.pd = pd
         self.qp_num = qp_num
+        self.send_cq = send_cq
+        self.recv_cq = recv_cq
 
     def modify_rtr(
         self,

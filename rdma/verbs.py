@@ -180,16 +180,17 @@ class PD:
         srq: SRQ | None = None,
     ) -> QP:
         """A queue pair in INIT.  recv_cq: by default send_cq; with srq, max_recv_wr means nothing."""
+        recv_cq = recv_cq or send_cq
         reply = self.device.call(
             "create_qp",
             pd=self.handle,
             send_cq=send_cq.handle,
-            recv_cq=(recv_cq or send_cq).handle,
+            recv_cq=recv_cq.handle,
             srq=srq.handle if srq else None,
             max_send_wr=max_send_wr,
             max_recv_wr=max_recv_wr,
         )
-        return QP(self, reply["qpn"])
+        return QP(self, reply["qpn"], send_cq, recv_cq)
 
     def dealloc(self) -> None:
         """EBUSY while something belongs to it."""

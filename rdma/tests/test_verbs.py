@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import os
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -296,6 +297,16 @@ def test_dcqcn_slows_down_when_packets_are_marked(network: Network) -> None:
     sent, received = pair.qps[0].stats(), pair.qps[1].stats()
     assert 0 < sent["cnps_received"] <= received["cnps_sent"]
     assert sent["rate_bps"] < 300_000_000
+
+
+def test_the_documentations_program(network: Network, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs/verbs.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert "/run/plait/" in program
+    exec(program.replace("/run/plait/", f"{network.made.folder}/"), {})
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert "wr_id=1, " in first and "status='SUCCESS'" in first
+    assert (second, third) == ("b'hello'", "42")
 
 
 @pytest.mark.skipif(SANITIZE_VARIABLE in os.environ, reason="this is the sanitized run")
