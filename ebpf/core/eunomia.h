@@ -1,15 +1,15 @@
 /*
- * Eunomia: an ordering layer under RoCEv2's loss recovery.  The receiver is below, its bitmap in hd_bitmap.h and that one's
- * memory in memory_controller.h; the sender's half on the NIC is that of IRN (irn_sender.h): it moves snd_una, marks what
- * is SACKed and counts NACKs.  What a NACK or a timeout means is the agent's affair (eunomia_agent.h).
+ * Eunomia: an ordering layer under RoCEv2's loss recovery.  The receiver is below, its bitmap in hd_bitmap.h and that
+ * one's memory in memory_controller.h; the sender's half on the NIC is that of IRN (irn_sender.h): it moves snd_una,
+ * marks what is SACKed and counts NACKs.  What a NACK or a timeout means is the agent's affair (eunomia_agent.h).
  *
- * Section 3.5.1: a packet in order gets an ACK; one out of order that the bitmap tracks gets a SACK, which is an ACK that
- * says how far all has come and names the packet; one that it cannot track is dropped and gets a NACK.  A packet that comes
- * again gets the answer of one that was taken.
+ * Section 3.5.1: a packet in order gets an ACK; one out of order that the bitmap tracks gets a SACK, which is an ACK
+ * that says how far all has come and names the packet; one that it cannot track is dropped and gets a NACK.  A packet
+ * that comes again gets the answer of one that was taken.
  *
  * Section 3.5.2: payload goes to its place at once, completions wait for the head.  The last packet of a WRITE, after
- * which an application looks, is delayed at its sender (by the agent, see `delays_last`), or, with NIC_QP_HOLD_LAST, held
- * at the receiver when it comes early (appendix A.1).
+ * which an application looks, is delayed at its sender (by the agent, see `delays_last`), or, with NIC_QP_HOLD_LAST,
+ * held at the receiver when it comes early (appendix A.1).
  */
 #ifndef NIC_EUNOMIA_H
 #define NIC_EUNOMIA_H
@@ -66,10 +66,11 @@ WIRE_FN void nic_eunomia_unhold(struct nic_qp *qp, struct nic_verdict *out)
 }
 
 /*
- * Where in the arena a held packet goes.  `region` is what its key names now.  0: the region has gone or changed since the
- * packet came, and the packet goes nowhere.
+ * Where in the arena a held packet goes.  `region` is what its key names now.  0: the region has gone or changed since
+ * the packet came, and the packet goes nowhere.
  */
-WIRE_FN int nic_release(const struct nic_qp *qp, const struct nic_region *region, const struct nic_verdict *v, wire_u64 *to)
+WIRE_FN int nic_release(const struct nic_qp *qp, const struct nic_region *region, const struct nic_verdict *v,
+			wire_u64 *to)
 {
 	if (!region || nic_check_region(qp, region, NIC_ACCESS_REMOTE_WRITE) != NIC_STEP_OK ||
 	    nic_check_bounds(region, v->release_va, v->release_length) != NIC_STEP_OK)
@@ -148,7 +149,7 @@ WIRE_FN void nic_eunomia_data(struct nic_qp *qp, int stream, const struct nic_pa
 		nic_eunomia_nack(qp, stream, p, WIRE_NIC_EVENT_REQUEST_BEYOND, out);
 		return;
 	}
-	/* Through memory, where the eBPF verifier forgets the way that led here; otherwise it follows each through the bitmap. */
+	/* Through memory, where the eBPF verifier forgets the way that led here; else it follows each of them on. */
 	*(volatile wire_u8 *)&out->event = (wire_u8)nic_x_place(qp, stream, p, refs, out);
 	event = *(const volatile wire_u8 *)&out->event;
 	if (event == (wire_u8)NIC_STEP_OK) {

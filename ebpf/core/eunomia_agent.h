@@ -1,10 +1,10 @@
 /*
  * Eunomia's sender, the half that sends (sections 3.2 and 3.2.3).
  *
- * Packets out of order are no loss: a SACK starts nothing, whatever it names.  Recovery begins with a NACK, which says that
- * the receiver has dropped a packet, or when nothing has been heard from the receiver for the timeout.  It is the
- * underlying one: over go-back-N everything from snd_una on is sent again, over selective repeat (NIC_QP_SELECTIVE) only
- * what no SACK has named.
+ * Packets out of order are no loss: a SACK starts nothing, whatever it names.  Recovery begins with a NACK, which says
+ * that the receiver has dropped a packet, or when nothing has been heard from the receiver for the timeout.  It is the
+ * underlying one: over go-back-N everything from snd_una on is sent again, over selective repeat (NIC_QP_SELECTIVE)
+ * only what no SACK has named.
  *
  * What a NACK is about was sent a round trip ago or earlier.  So those that come sooner after recovery began are about
  * packets that are sent again anyway, and start nothing.
@@ -37,7 +37,8 @@ WIRE_FN wire_u64 nic_eunomia_due(const struct nic_qp *qp, int stream)
 	const struct nic_emitter *e = &qp->emitter[stream];
 	const struct nic_eunomia_emitter *m = &e->transport.eunomia;
 	wire_u32 in_flight = (wire_u32)nic_psn_distance(e->snd_nxt, m->una_seen);
-	wire_u64 timeout = in_flight <= qp->config.timeout_low_packets ? qp->config.timeout_low_ns : qp->config.timeout_ns;
+	int few = in_flight <= qp->config.timeout_low_packets;
+	wire_u64 timeout = few ? qp->config.timeout_low_ns : qp->config.timeout_ns;
 
 	return in_flight ? m->heard + (timeout << m->backoff) : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * What Eunomia keeps: of a stream at the receiver and in the agent, and the memory that all streams of a host share (see
- * memory_controller.h and hd_bitmap.h).  All zero is the state before the first packet.
+ * What Eunomia keeps: of a stream at the receiver and in the agent, and the memory that all streams of a host share
+ * (see memory_controller.h and hd_bitmap.h).  All zero is the state before the first packet.
  */
 #ifndef NIC_EUNOMIA_STATE_H
 #define NIC_EUNOMIA_STATE_H

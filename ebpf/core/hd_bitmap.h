@@ -8,7 +8,7 @@
  * is set, the linear one is absorbed into it, and nothing has to be moved.
  *
  *      row 0  . . . . H x x .        H: head, the first missing packet; x: received; T: tail
- *      row 1  x . . . . . . T        circular: wraps from the end of row 1 to the start of row 0, up to the bit before H
+ *      row 1  x . . . . . . T        circular: wraps from the end of row 1 to the start of row 0, before H
  *      row 2  . x . . . . . .        linear: starts with the packet after T
  *
  * A PSN takes 4 bytes here as in the paper's Table 7, of which it uses 24 bits.  `size` counts rows.
@@ -19,8 +19,8 @@
  *
  *      next side row (12 bits) | row (4 bits),     message ends,     those of them that complete a receive
  *
- * A side row exists only where there is such a packet: 6 bytes a connection as long as messages are long, 96 at the most.
- * It is not part of the paper's 4 to 82 bytes: the controller's statistics count it apart, as NIC_MC_SIDE.
+ * A side row exists only where there is such a packet: 6 bytes a connection as long as messages are long, 96 at the
+ * most. It is not part of the paper's 4 to 82 bytes: the controller's statistics count it apart, as NIC_MC_SIDE.
  */
 #ifndef NIC_HD_BITMAP_H
 #define NIC_HD_BITMAP_H
@@ -243,7 +243,8 @@ WIRE_FN void nic_hd_pass_ends(struct nic_mc *mc, const struct nic_hd_addr *addr,
 }
 
 /* Whether the first `rows` rows hold no bit. */
-WIRE_FN int nic_hd_clear(struct nic_mc *mc, const struct nic_hd_addr *addr, const struct nic_hd_states *s, wire_u32 rows)
+WIRE_FN int nic_hd_clear(struct nic_mc *mc, const struct nic_hd_addr *addr, const struct nic_hd_states *s,
+			 wire_u32 rows)
 {
 	wire_u16 bits = 0;
 
@@ -392,9 +393,9 @@ WIRE_FN wire_u32 nic_hd_finished(struct nic_mc *mc, const struct nic_hd_addr *ad
 	       nic_hd_clear(mc, addr, s, s->dynamic_size);
 }
 
-/* A packet that a bitmap is there for, or must be made for: one ahead of its turn, or the one at the head of a bitmap. */
-WIRE_FN wire_u32 nic_hd_manage(struct nic_mc *mc, struct nic_hd_addr *addr, wire_u32 expected, wire_u32 psn, wire_u32 slot,
-			       wire_u32 last, struct nic_advance *moved)
+/* A packet for which there is a bitmap or must be one: it is ahead of its turn, or the one at a bitmap's head. */
+WIRE_FN wire_u32 nic_hd_manage(struct nic_mc *mc, struct nic_hd_addr *addr, wire_u32 expected, wire_u32 psn,
+			       wire_u32 slot, wire_u32 last, struct nic_advance *moved)
 {
 	wire_u32 created = nic_mc_forget(mc, !addr->states), abandoned = NIC_MC_NONE;
 	wire_u32 outcome = NIC_HD_NO_MEMORY, leaves = 0;
@@ -435,9 +436,10 @@ WIRE_FN wire_u32 nic_hd_manage(struct nic_mc *mc, struct nic_hd_addr *addr, wire
 }
 
 /*
- * A packet with PSN `psn` that may be executed came.  `expected`: the first missing PSN, as the transport knows it; with
- * a bitmap, that is the bitmap's head.  `slot`: what the packet is to its message, not NIC_SLOT_EMPTY.  `last`: it is the
- * connection's last one, for now (section 3.2.1).  Fills `moved` for NIC_HD_ADVANCED and leaves it alone otherwise.
+ * A packet with PSN `psn` that may be executed came.  `expected`: the first missing PSN, as the transport knows it;
+ * with a bitmap, that is the bitmap's head.  `slot`: what the packet is to its message, not NIC_SLOT_EMPTY.  `last`: it
+ * is the connection's last one, for now (section 3.2.1).  Fills `moved` for NIC_HD_ADVANCED and leaves it alone
+ * otherwise.
  *
  * A bitmap comes to be with the first packet out of order, and goes when everything up to the last one is in order; it
  * also goes if the packet it was made for did not fit.

@@ -10,8 +10,8 @@
  * takes a block writes it.
  *
  * A controller belongs to one host and works for all queue pairs of that host.  It takes no lock: a host's packets all
- * come through the one receive queue of its veth, so one CPU at a time works on it.  Two hosts never share one.
- * The agent only reads, but for nic_hd_abandon().
+ * come through the one receive queue of its veth, so one CPU at a time works on it.  Two hosts never share one. The
+ * agent only reads, but for nic_hd_abandon().
  *
  * A controller full of zeros is empty and ready.
  */
@@ -34,8 +34,8 @@ _Static_assert(NIC_MC_BLOCKS >= 64 && NIC_MC_BLOCKS <= 4096 && (NIC_MC_BLOCKS & 
 _Static_assert(NIC_MC_BLOCKS / (NIC_MC_METADATA_BLOCKS + 1) < NIC_MC_ABANDONED, "identifiers are one byte");
 
 /*
- * The value itself, below 2^16.  The eBPF verifier follows each value that a loop can leave with through all that comes after it;
- * what depends on memory it does not know, so all of them become one.
+ * The value itself, below 2^16.  The eBPF verifier follows each value that a loop can leave with through all that comes
+ * after it; what depends on memory it does not know, so all of them become one.
  */
 WIRE_FN wire_u32 nic_mc_forget(const struct nic_mc *mc, wire_u32 value)
 {

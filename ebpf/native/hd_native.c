@@ -55,7 +55,8 @@ void hd_native_run(struct hd_native *h, const struct hd_step *steps, wire_u32 co
 			*c = (struct hd_connection){ .expected = steps[i].psn };
 		} else {
 			outcome = nic_hd_receive(&h->mc, &c->addr, c->expected, steps[i].psn,
-						 (enum nic_slot)(steps[i].what & 3), !!(steps[i].what & HD_STEP_LAST), &moved);
+						 (enum nic_slot)(steps[i].what & 3),
+						 !!(steps[i].what & HD_STEP_LAST), &moved);
 			c->expected = nic_psn_add(c->expected, moved.packets);
 		}
 		h->steps++;
@@ -116,13 +117,16 @@ void hd_native_used(const struct hd_native *h, wire_u8 *used)
 void hd_native_stats(const struct hd_native *h, wire_u32 *nine)
 {
 	const struct nic_mc_stats *s = &h->mc.stats;
-	wire_u32 values[9] = { s->blocks[NIC_MC_METADATA], s->blocks[NIC_MC_BITMAP], s->blocks[NIC_MC_SIDE], s->connections,
-			       s->peak_blocks, s->created, s->collected, s->reclaimed, s->refused };
+	wire_u32 values[9] = {
+		s->blocks[NIC_MC_METADATA], s->blocks[NIC_MC_BITMAP], s->blocks[NIC_MC_SIDE], s->connections,
+		s->peak_blocks, s->created, s->collected, s->reclaimed, s->refused,
+	};
 
 	memcpy(nine, values, sizeof(values));
 }
 
-void hd_native_sizes(wire_u32 *idle, wire_u32 *metadata, wire_u32 *bitmap, wire_u32 *alloc_bitmap, wire_u32 *start_index)
+void hd_native_sizes(wire_u32 *idle, wire_u32 *metadata, wire_u32 *bitmap, wire_u32 *alloc_bitmap,
+		     wire_u32 *start_index)
 {
 	*idle = sizeof(struct nic_hd_addr);
 	*metadata = sizeof(struct nic_hd_states);

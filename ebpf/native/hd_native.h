@@ -1,7 +1,7 @@
 /*
- * The hybrid-dynamic bitmap and its memory controller in user space, for tests and for the memory experiment: one host's
- * controller, and connections that count their packets.  Steps go in by the batch, since a call from Python costs more
- * than the step.
+ * The hybrid-dynamic bitmap and its memory controller in user space, for tests and for the memory experiment: one
+ * host's controller, and connections that count their packets.  Steps go in by the batch, since a call from Python
+ * costs more than the step.
  */
 #ifndef NIC_HD_NATIVE_H
 #define NIC_HD_NATIVE_H
@@ -16,7 +16,7 @@ struct hd_native;
 struct hd_step {
 	wire_u32 connection;
 	wire_u32 psn;
-	wire_u32 what; /* enum nic_slot, HD_STEP_LAST; HD_STEP_ABANDON: the connection ends, and a new one takes its place */
+	wire_u32 what; /* enum nic_slot, HD_STEP_LAST; HD_STEP_ABANDON: the connection ends, another takes its place */
 };
 
 struct hd_result {
@@ -49,8 +49,9 @@ void hd_native_used(const struct hd_native *h, wire_u8 *used);
 void hd_native_stats(const struct hd_native *h, wire_u32 *nine);
 /* Since the last reset: steps, and metadata, bitmap and side blocks in use after each of them, summed up. */
 void hd_native_usage(const struct hd_native *h, wire_u64 *four);
-/* Bytes: what an idle connection holds, its states and addresses, its bitmap at the cap, and the controller's own arrays. */
-void hd_native_sizes(wire_u32 *idle, wire_u32 *metadata, wire_u32 *bitmap, wire_u32 *alloc_bitmap, wire_u32 *start_index);
+/* Bytes: what an idle connection holds, its states and addresses, its bitmap at the cap; the controller's arrays. */
+void hd_native_sizes(wire_u32 *idle, wire_u32 *metadata, wire_u32 *bitmap, wire_u32 *alloc_bitmap,
+		     wire_u32 *start_index);
 
 /* The allocator alone: `from_tail` 0 or 1, `count` 1, 3 or 24; NIC_MC_NONE (0xffff) where there is no room. */
 wire_u32 hd_native_take(struct hd_native *h, int from_tail, wire_u32 count);

@@ -59,7 +59,8 @@ static void receives(const struct eunomia_step *s)
 {
 	for (; world.posted != s->psn; world.posted = nic_psn_add(world.posted, 1))
 		world.recvs[world.posted % EUNOMIA_RECEIVES_MAX] = (struct nic_recv){
-			.va = s->va + ((wire_u64)(world.posted % EUNOMIA_RECEIVES_MAX) << 16), .length = s->dma_length, .lkey = 1,
+			.va = s->va + ((wire_u64)(world.posted % EUNOMIA_RECEIVES_MAX) << 16),
+			.length = s->dma_length, .lkey = 1,
 		};
 }
 
@@ -67,8 +68,9 @@ static void data(const struct eunomia_step *s, wire_u64 *w)
 {
 	struct nic_receiver *r = &world.receiver.receiver[world.stream];
 	struct nic_packet p = {
-		.va = s->va, .rkey = s->rkey, .dma_length = s->dma_length, .psn = s->psn, .ipsn = s->ipsn, .wqe_sn = s->wqe_sn,
-		.head = s->head, .payload_length = s->payload_length, .opcode = s->opcode, .flags = s->flags, .ecn = s->ecn,
+		.va = s->va, .rkey = s->rkey, .dma_length = s->dma_length, .psn = s->psn, .ipsn = s->ipsn,
+		.wqe_sn = s->wqe_sn, .head = s->head, .payload_length = s->payload_length, .opcode = s->opcode,
+		.flags = s->flags, .ecn = s->ecn,
 	};
 	struct nic_refs refs = { .host = &world.host, .posted = world.posted };
 	struct nic_verdict v = { 0 };
@@ -153,7 +155,9 @@ void eunomia_run(const struct eunomia_setup *setup, const struct eunomia_step *s
 			wake(s, w);
 			break;
 		case EUNOMIA_READ:
-			*o = (struct nic_outgoing){ .va = s->va, .lkey = 1, .length = s->dma_length, .kind = NIC_OUTGOING_READ };
+			*o = (struct nic_outgoing){
+				.va = s->va, .lkey = 1, .length = s->dma_length, .kind = NIC_OUTGOING_READ,
+			};
 			break;
 		}
 	}

@@ -1,6 +1,6 @@
 /*
- * One stream of a Eunomia connection, driven through its table by a list of steps: histories in one call, since a call from
- * Python costs more than a step.  eunomia_history.py makes the steps and knows what each must give.
+ * One stream of a Eunomia connection, driven through its table by a list of steps: histories in one call, since a call
+ * from Python costs more than a step.  eunomia_history.py makes the steps and knows what each must give.
  */
 #ifndef EUNOMIA_HISTORY_H
 #define EUNOMIA_HISTORY_H
@@ -36,8 +36,9 @@ struct eunomia_setup {
 
 /*
  * DATA: event, reply, opcode, syndrome, flags, reply PSN, SACK PSN, place, its length, release, its length, epsn, msn,
- * completed, out of order + gaps << 32, doorbell + state << 8.  ACK: event, snd_una, naks, rnr_naks, acks, sacks, doorbell.
- * WAKE: timeouts fired, deadline, retransmissions, how many were sent, the first ten of them (bit 31: again), 0, 0.
+ * completed, out of order + gaps << 32, doorbell + state << 8.  ACK: event, snd_una, naks, rnr_naks, acks, sacks,
+ * doorbell. WAKE: timeouts fired, deadline, retransmissions, how many were sent, the first ten of them (bit 31: again),
+ * 0, 0.
  */
 struct eunomia_result {
 	wire_u64 words[EUNOMIA_WORDS];
