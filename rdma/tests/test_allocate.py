@@ -50,3 +50,39 @@ def test_a_timeout_follows_from_rate_and_round_trip() -> None:
     assert config.timeout_ns(10**9) == 400_000 + 2 * 100 * (1024 + 94) * 8
     with pytest.raises(ConfigError, match="'rtt_us' must be an integer in 1.."):
         parse({"hosts": [host], "run_dir": "x", "rtt_us": 0})
+
+
+def test_defaults_follow_from_rate_and_round_trip() -> None:
+    """Two bandwidth-delay products of 1,118-byte frames, and what fits around them."""
+    host = {"name": "h1", "netns": "x", "interface": "v0", "ipv4": "10.0.0.1", "mac": "02:00:00:00:00:01"}
+    config = parse({"hosts": [host], "run_dir": "x", "rtt_us": 400})
+    assert [config.bdp_packets(rate) for rate in (0, 10**8, 10**9)] == [0, 5, 45]
+    assert [config.window(rate) for rate in (0, 10**8, 10**9, 10**11)] == [128, 16, 90, 256]
+    assert [config.slots_for(window) for window in (1, 16, 17, 90, 256, 1000)] == [16, 16, 32, 128, 256, 256]
+    assert config.delta_for(64) == 32
+    assert [config.initial_window_for(rate, config.window(rate)) for rate in (0, 10**8, 10**9)] == [128, 5, 45]
+    assert config.timeout_low_ns(320) == 100
+    chosen = parse({"hosts": [host], "run_dir": "x", "window_packets": 7, "slots": 8, "delta": 3, "initial_window": 2})
+    assert (chosen.window(10**9), chosen.slots_for(7), chosen.delta_for(8)) == (7, 8, 3)
+    assert chosen.initial_window_for(10**9, 7) == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"slots": 48}, "'slots' must be a power of two"),
+        ({"slots": 512}, "'slots' must be an integer in 0..256"),
+        ({"congestion": "bbr"}, "'congestion' must be one of window, dcqcn, none"),
+        ({"transports": "gbn"}, "'transports' must be a list"),
+        ({"transports": [1]}, "'transports' must be names"),
+        ({"check_icrc": 1}, "'check_icrc' must be true or false"),
+        ({"priority": 8}, "'priority' must be an integer in 0..7"),
+        ({"window_packets": 65536}, "'window_packets' must be an integer in 0..65535"),
+        ({"receives": 0}, "'receives' must be an integer in 1.."),
+    ],
+)
+def test_what_a_queue_pair_cannot_have_by_default(chosen: dict[str, object], says: str) -> None:
+    host = {"name": "h1", "netns": "x", "interface": "v0", "ipv4": "10.0.0.1", "mac": "02:00:00:00:00:01"}
+    with pytest.raises(ConfigError) as caught:
+        parse({"hosts": [host], "run_dir": "x", **chosen})
+    assert str(caught.value).startswith(f"nic.json: {says}")

@@ -52,6 +52,12 @@ BAD = {
     b'{"id": 1, "op": "poll_cq", "cq": 0, "max": 1}': "NOT_FOUND",
     b'{"id": 1, "op": "post_send", "qpn": 5, "requests": {}}': "BAD_VALUE",
     b'{"id": 1, "op": "post_send", "qpn": 5, "requests": [{}]}': "BAD_VALUE",
+    b'{"id": 1, "op": "post_send", "qpn": 5, "requests": []}': "NOT_FOUND",
+    b'{"id": 1, "op": "post_recv", "qpn": 5, "receives": []}': "NOT_FOUND",
+    b'{"id": 1, "op": "post_srq_recv", "srq": 5, "receives": []}': "NOT_FOUND",
+    b'{"id": 1, "op": "post_srq_recv", "srq": 5, "receives": [{"wr_id": 1}]}': "BAD_VALUE",
+    b'{"id": 1, "op": "create_srq", "pd": 1, "max_wr": 65537}': "BAD_VALUE",
+    b'{"id": 1, "op": "destroy_srq", "srq": 5}': "NOT_FOUND",
 }
 
 

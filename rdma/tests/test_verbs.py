@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -100,7 +101,8 @@ class Program:
         self.model[1][WORD : WORD + 8] = value.to_bytes(8, sys.byteorder)
         return self.pair.regions[0].sge(place, 8), WORD
 
-    def run(self) -> None:
+    def run(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """`meanwhile` is done when all is posted."""
         pair = self.pair
         self.requests[-1] = dataclasses.replace(self.requests[-1], send_flags=SendFlags.SIGNALED)
         if not self.expected_sends or self.expected_sends[-1][0] != len(self.requests) - 1:
@@ -108,6 +110,7 @@ class Program:
             self.expected_sends.append((last.wr_id, "SUCCESS", WC_OPCODES[last.opcode]))
         pair.qps[1].post_recv(*self.receives)
         pair.qps[0].post_send(*self.requests)
+        meanwhile()
         sends = collect(pair.cqs[0], len(self.expected_sends))
         assert [(wc.wr_id, wc.status, wc.opcode) for wc in sends] == self.expected_sends
         assert {wc.qp_num for wc in sends} == {pair.qps[0].qp_num}
@@ -136,6 +139,18 @@ def test_every_verb_over_a_bad_network(network: Network, transport: str, loss: f
     network.behave(loss, repeat=loss / 2, reorder=min(0.05, loss), mark=0.05)
     pair = network.made.pair(4 * PART, psns=((1 << 24) - 60, 7), rtr={"transport": transport})
     mixture(pair, seed=int(loss * 1000)).run()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_link_that_fails_and_returns(network: Network, transport: str) -> None:
+    network.behave(loss=1.0)
+    pair = network.made.pair(4 * PART, rtr={"transport": transport}, timeout_us=20_000)
+
+    def repair() -> None:
+        assert eventually(lambda: pair.qps[0].stats()["timeouts"] > 0)
+        network.behave()
+
+    mixture(pair, seed=3, count=25).run(repair)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
