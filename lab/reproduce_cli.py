@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab.errors import UsageError
+from lab.errors import MissingFeatureError, UsageError
 
 FIGURES = {"eunomia/memory": "memory of 20 connections against a static bitmap (Eunomia §4, figures 9(c), 9(d), 10)"}
 
@@ -32,8 +32,12 @@ def reproduce(
         return
     if figure not in FIGURES:
         raise UsageError(f"no figure named {figure!r}; there are: {', '.join(FIGURES)}.")
-    from lab import reproduce_eunomia
+    from ebpf.c_module import BuildError
 
+    try:
+        from lab import reproduce_eunomia
+    except BuildError as error:
+        raise MissingFeatureError(str(error)) from error
     outcome = reproduce_eunomia.run(out, seed, lambda text: print(text, file=sys.stderr))
     if as_json:
         print(json.dumps({"statements": [asdict(found) for found in outcome.statements], "out": str(outcome.folder)}))

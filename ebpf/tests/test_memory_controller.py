@@ -44,7 +44,7 @@ def history(host: HdHost, chance: random.Random) -> None:
     assert host.memory().bitmap_blocks == model.used.count(1)
 
 
-@settings(max_examples=deep(40), deadline=None)
+@settings(max_examples=deep(24), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_it_is_the_row_of_blocks(seed: int) -> None:
     chance = random.Random(seed)

@@ -3,14 +3,18 @@
 import csv
 import json
 import random
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import ebpf
+import lab
+from ebpf.c_module import BuildError, CModule
 from lab import reproduce_eunomia as experiment
 from lab.cli import app
-from lab.errors import UsageError
+from lab.errors import MissingFeatureError, UsageError
 
 
 @pytest.mark.parametrize("degree", [0, 10, 100])
@@ -61,6 +65,20 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == 5 * 10
     assert set(json.loads((folder / "units.json").read_text())) == set(rows[0])
+
+
+def test_no_compiler_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise BuildError("no C compiler: cc is not there; install gcc or set CC")
+
+    monkeypatch.setattr(CModule, "build", refuse)
+    for name in ("ebpf.hd_native", "lab.reproduce_eunomia"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(lab, "reproduce_eunomia")
+    monkeypatch.delattr(ebpf, "hd_native")
+    result = CliRunner().invoke(app, ["reproduce", "eunomia/memory"])
+    assert isinstance(result.exception, MissingFeatureError)
+    assert str(result.exception) == "no C compiler: cc is not there; install gcc or set CC"
 
 
 def test_an_unknown_figure_is_refused_by_name() -> None:
