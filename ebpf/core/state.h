@@ -61,7 +61,6 @@ struct nic_host_state {
 	};
 };
 
-_Static_assert(sizeof(struct nic_host_state) % 4096 == 0, "whole pages");
 _Static_assert(sizeof(union nic_receiver_state) == 128, "the room that struct nic_receiver has");
 _Static_assert(sizeof(union nic_sender_state) == 128, "the room that struct nic_sender has");
 _Static_assert(sizeof(union nic_emitter_state) == 88, "the room that struct nic_emitter has");

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebpf.hd_native import NO_BLOCK, HdHost, ffi, lib, sizes
+from ebpf.loader import ROOT
 from ebpf.models.eunomia_memory import Controller
 from ebpf.tests.depth import deep
 
@@ -83,6 +87,25 @@ def test_runs_cross_words_but_not_the_end() -> None:
     assert take(host, model, True, 24) is None
     assert take(host, model, True, 3) == 1021
     assert take(host, model, False, 3) == 1001
+
+
+def compile_with(blocks: int) -> subprocess.CompletedProcess[str]:
+    includes = [f"-I{ROOT / name}" for name in ("ebpf/core", "wire")]
+    source = str(ROOT / "ebpf/core/transport.h")
+    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-fsyntax-only", "-x", "c", *includes, source]
+    return subprocess.run([*command, f"-DNIC_MC_BLOCKS={blocks}"], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("blocks", [64, 4096])
+def test_its_capacity_can_be_chosen(blocks: int) -> None:
+    assert compile_with(blocks).returncode == 0
+
+
+@pytest.mark.parametrize("blocks", [32, 1000, 8192])
+def test_a_capacity_that_does_not_work_is_refused(blocks: int) -> None:
+    result = compile_with(blocks)
+    assert result.returncode
+    assert "NIC_MC_BLOCKS must be a power of two from 64 to 4096" in result.stderr
 
 
 def test_sizes_are_the_papers() -> None:
