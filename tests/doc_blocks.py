@@ -140,7 +140,7 @@ class Runner:
                 break
             self.terminal.expect_exact(_PROMPT)
             printed += self.terminal.before
-        assert not re.search(r"^(plait: |\*\*\* |Traceback)", printed, re.MULTILINE), printed
+        assert not re.search(r"^(plait: |\*\*\* |Traceback|Usage: )", printed, re.MULTILINE), printed
         return printed
 
     def close(self) -> None:
