@@ -376,11 +376,13 @@ WIRE_FN int receive(struct xdp_md *ctx, const struct nic_transport *t, u32 numbe
 	look_up(qp, t, p, &refs);
 	if (nic_needs_time(qp, p))
 		now = bpf_ktime_get_ns();
+	nic_placing(qp, p);
 	nic_receive(t, qp, p, &refs, now, v);
 	if (v->place_length)
 		place(ctx, p, v);
 	if (t->delays_last && v->release_length)
 		release(qp, v);
+	nic_placed(qp, p);
 	if (v->doorbell)
 		ring_doorbell(slot, p->dest_qpn);
 	if (v->reply)

@@ -177,7 +177,8 @@ struct nic_qp {
 	struct nic_outgoing outgoing[NIC_FETCH_MAX];
 	struct nic_credit credits[NIC_STREAMS][NIC_CREDIT_RING];
 	wire_u32 allotted[NIC_ALLOTTED]; /* shared receive queue: which receive is this queue pair's number n; by the NIC */
-	wire_u32 padding[144];
+	wire_u32 placing; /* by the NIC: odd while it works on a packet with payload; see nic_settle() */
+	wire_u32 padding[143];
 };
 
 _Static_assert(sizeof(struct nic_qp_config) == 256, "four cache lines");

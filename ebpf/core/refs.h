@@ -120,6 +120,34 @@ WIRE_FN wire_u32 nic_region_key(const struct nic_qp *qp, const struct nic_packet
 	return qp->receiver[NIC_STREAM_REQUEST].rkey;
 }
 
+/*
+ * The core moves a receiver on before the host around it has placed the payload.  The host puts these two around both; the agent,
+ * when it has read `completed`, `fetches` or the responses' `msn` and before it acts on them, waits until what it has read
+ * is true of memory, too.
+ */
+WIRE_FN void nic_placing(struct nic_qp *qp, const struct nic_packet *p)
+{
+	if (p->payload_length)
+		*(volatile wire_u32 *)&qp->placing = qp->placing | 1;
+}
+
+/* Even whatever has happened in between: the agent may have taken the queue pair away. */
+WIRE_FN void nic_placed(struct nic_qp *qp, const struct nic_packet *p)
+{
+	if (p->payload_length)
+		*(volatile wire_u32 *)&qp->placing = (qp->placing + 1) & ~1u;
+}
+
+WIRE_FN void nic_settle(const struct nic_qp *qp)
+{
+	const volatile wire_u32 *placing = &qp->placing;
+	wire_u32 now = *placing;
+
+	while (now & 1 && *placing == now)
+		;
+	__sync_synchronize();
+}
+
 WIRE_FN const struct nic_region *nic_region_valid(const struct nic_region *region, wire_u32 rkey)
 {
 	return region && rkey && region->rkey == rkey ? region : (const struct nic_region *)0;

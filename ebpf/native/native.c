@@ -106,11 +106,13 @@ int nic_native_receive(struct nic_native *nic, wire_u64 mac, wire_u32 host, wire
 		return finish(nic, &p, &v, event == WIRE_NIC_EVENT_PASSED_TO_KERNEL ? NIC_ACTION_PASS : action);
 	}
 	look_up(nic, qp, t, &p, &refs);
+	nic_placing(qp, &p);
 	nic_receive(t, qp, &p, &refs, now, &v);
 	if (v.place_length)
 		memcpy(nic->arena + v.place_at, frame + p.payload_at, v.place_length);
 	if (v.release_length)
 		release(nic, qp, &v);
+	nic_placed(qp, &p);
 	nic->doorbells += v.doorbell;
 	wanted = WIRE_ETHERNET_LEN + nic_reply_total_len(v.reply);
 	if (v.reply && room >= wanted) {

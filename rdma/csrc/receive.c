@@ -123,6 +123,7 @@ int rdma_receives_reap(struct rdma_engine *e, struct rdma_qp *qp)
 {
 	uint32_t completed = __atomic_load_n(&qp->nic->receiver[NIC_STREAM_REQUEST].completed, __ATOMIC_ACQUIRE);
 
+	nic_settle(qp->nic);
 	while (nic_psn_distance(completed, qp->reaped) > 0) {
 		const struct rdma_rq *rq = qp->rq;
 		uint32_t number = rq->shared ? qp->nic->allotted[qp->reaped & (NIC_ALLOTTED - 1)] : qp->reaped;

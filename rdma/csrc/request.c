@@ -89,7 +89,12 @@ static int finished(const struct rdma_qp *qp, const struct rdma_job *job)
 
 	if (job->first + job->packets > qp->streams[NIC_STREAM_REQUEST].una)
 		return 0;
-	return !is_fetch(job) || nic_psn_distance(__atomic_load_n(&r->msn, __ATOMIC_ACQUIRE), job->number) > 0;
+	if (!is_fetch(job))
+		return 1;
+	if (nic_psn_distance(__atomic_load_n(&r->msn, __ATOMIC_ACQUIRE), job->number) <= 0)
+		return 0;
+	nic_settle(qp->nic);
+	return 1;
 }
 
 static void free_answered(struct rdma_qp *qp)

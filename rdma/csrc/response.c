@@ -98,6 +98,7 @@ void rdma_responses_accept(struct rdma_engine *e, struct rdma_qp *qp)
 	struct nic_emitter *emitter = &qp->nic->emitter[NIC_STREAM_RESPONSE];
 	uint32_t ready = __atomic_load_n(&qp->nic->receiver[NIC_STREAM_REQUEST].fetches, __ATOMIC_ACQUIRE);
 
+	nic_settle(qp->nic);
 	while (!qp->answering && nic_psn_distance(ready, emitter->served) > 0) {
 		struct rdma_job *job = room(&s->jobs);
 		int found = job ? answer(e, qp, &qp->nic->incoming[emitter->served & (NIC_FETCH_MAX - 1)], job) : 0;
