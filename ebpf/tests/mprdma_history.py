@@ -121,8 +121,6 @@ class Life:
             reply = self.pick(self.acks, argument, what == ACK_TWICE)
             if reply and what != ACK_LOST:
                 self.receive_ack(reply)
-        # No credit is lost: what was let go has left or waits to leave.
-        assert self.sender.allowed == self.sender.sent + self.sender.credits_waiting
 
     def pick(self, flight: list[Any], argument: int, keep: bool) -> Any:
         if not flight:
@@ -144,6 +142,11 @@ class Life:
             if len(self.data) < FLIGHT:
                 self.data.append(data)
         say.append(-1 if sender.deadline is None else sender.deadline)
+        self.check_credits()
+
+    def check_credits(self) -> None:
+        """No credit is lost: what was let go has left or waits to leave."""
+        assert self.sender.allowed == self.sender.sent + self.sender.credits_waiting
 
     def receive_data(self, data: Data, marked: bool = False, ready: bool = True) -> None:
         receiver = self.receiver
@@ -163,6 +166,7 @@ class Life:
     def receive_ack(self, reply: Reply) -> None:
         s = self.sender
         event = s.acknowledge(reply)
+        self.check_credits()
         self.said += (EVENTS[event], s.cwnd, s.inflate, s.una, s.allowed, s.ooh, s.retx)
         self.said += (s.recovery is not None, len(s.ring))
 
