@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
-_MAP_LOOKUP_ELEM, _PROG_TEST_RUN, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO_BY_FD, _LINK_CREATE = 1, 10, 14, 15, 28  # enum bpf_cmd
+# enum bpf_cmd
+_MAP_LOOKUP_ELEM, _PROG_TEST_RUN, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO_BY_FD, _LINK_CREATE = 1, 10, 14, 15, 28
 _F_RDONLY = 1 << 3
 _ATTACH_XDP = 37  # enum bpf_attach_type
 _XDP_FLAGS_DRV_MODE = 1 << 2

@@ -1,9 +1,9 @@
 """Emits wire.h: constants, enums, and per header a byte-array struct with masked get and set functions.
 
 C bit-fields are not used: their order is the compiler's choice.  Every access is to constant bytes with constant
-shifts, which the eBPF verifier follows without help.  Whole bytes are put together by wire_load and wire_store functions.
-gcc and clang fold those into single accesses for machines that allow it; for eBPF they do not, so there the includer
-can ask for it (WIRE_WORDS).
+shifts, which the eBPF verifier follows without help.  Whole bytes are put together by wire_load and wire_store
+functions.  gcc and clang fold those into single accesses for machines that allow it; for eBPF they do not, so there the
+includer can ask for it (WIRE_WORDS).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _Static_assert(sizeof(wire_u8) == 1 && sizeof(wire_u16) == 2 && sizeof(wire_u32)
 #define WIRE_FN static inline __attribute__((always_inline))
 
 /*
- * Big-endian integers at any address.  WIRE_WORDS: the machine is little-endian and reads and writes words at any address,
- * but the compiler does not know (eBPF on x86-64 and arm64).
+ * Big-endian integers at any address.  WIRE_WORDS: the machine is little-endian and reads and writes words at any
+ * address, but the compiler does not know (eBPF on x86-64 and arm64).
  */
 #ifdef WIRE_WORDS
 typedef wire_u16 __attribute__((may_alias)) wire_word16;
 typedef wire_u32 __attribute__((may_alias)) wire_word32;
 typedef wire_u64 __attribute__((may_alias)) wire_word64;
-#define WIRE_INTEGER(bits)                                                                                             \\
+#define WIRE_INTEGER(bits) \\
 	WIRE_FN wire_u##bits wire_load##bits(const wire_u8 *at)                                                        \\
 	{                                                                                                              \\
 		return __builtin_bswap##bits(*(const wire_word##bits *)at);                                            \\
@@ -182,7 +182,8 @@ class _Access:
         else:
             wide = _type_for(max(32, (self.last - self.first + 1) * 8))
             shifts = [(byte, bits, 8 * (self.last + 1 - byte) - bits) for byte, bits in pieces]
-            expression = " | ".join(f"({wide}){_load(byte, bits)}" + (f" << {n}" if n else "") for byte, bits, n in shifts)
+            terms = (f"({wide}){_load(byte, bits)}" + (f" << {n}" if n else "") for byte, bits, n in shifts)
+            expression = " | ".join(terms)
             expression = f"({expression})".replace(" | ", " |\n\t\t")
         if self.spare:
             expression = f"({expression} >> {self.spare})"

@@ -21,14 +21,14 @@ _Static_assert(sizeof(wire_u8) == 1 && sizeof(wire_u16) == 2 && sizeof(wire_u32)
 #define WIRE_FN static inline __attribute__((always_inline))
 
 /*
- * Big-endian integers at any address.  WIRE_WORDS: the machine is little-endian and reads and writes words at any address,
- * but the compiler does not know (eBPF on x86-64 and arm64).
+ * Big-endian integers at any address.  WIRE_WORDS: the machine is little-endian and reads and writes words at any
+ * address, but the compiler does not know (eBPF on x86-64 and arm64).
  */
 #ifdef WIRE_WORDS
 typedef wire_u16 __attribute__((may_alias)) wire_word16;
 typedef wire_u32 __attribute__((may_alias)) wire_word32;
 typedef wire_u64 __attribute__((may_alias)) wire_word64;
-#define WIRE_INTEGER(bits)                                                                                             \
+#define WIRE_INTEGER(bits) \
 	WIRE_FN wire_u##bits wire_load##bits(const wire_u8 *at)                                                        \
 	{                                                                                                              \
 		return __builtin_bswap##bits(*(const wire_word##bits *)at);                                            \

@@ -1,7 +1,7 @@
 """How long the tests against models run.
 
-PLAIT_TEST_DEPTH multiplies the generated histories: 1 in CI, 100 for the long run (hours of one core).  With sanitizers,
-which look at the code and not at what it decides, it is a tenth.
+PLAIT_TEST_DEPTH multiplies the generated histories: 1 in CI, 100 for the long run (hours of one core).  With
+sanitizers, which look at the code and not at what it decides, it is a tenth.
 """
 
 from __future__ import annotations
