@@ -306,6 +306,7 @@ struct plait_link *plait_fabric_attach(struct plait_fabric *fabric, const char *
         link = NULL;
     } else {
         link->interface->sw = a;
+        plait_interface_address(link->interface, from_a->pauses.source);
         link->live_up[0] = &a->live_up[port_a];
         plait_link_show_up(link);
         link->next = fabric->links;

@@ -79,6 +79,14 @@ static int open_in(struct plait_interface *interface, struct plait_error *error)
     return step ? plait_fail_system(error, errno, "interface %s: %s: %s", interface->name, step, strerror(errno)) : 0;
 }
 
+void plait_interface_address(const struct plait_interface *interface, uint8_t address[6])
+{
+    struct sockaddr_ll bound = {0};
+    socklen_t length = sizeof bound;
+    if (!getsockname(interface->fd_in, (struct sockaddr *)&bound, &length) && bound.sll_halen == 6)
+        memcpy(address, bound.sll_addr, 6);
+}
+
 void plait_interface_activate(struct plait_interface *interface)
 {
     if (!interface->active) {

@@ -42,6 +42,8 @@ struct plait_interface {
 int plait_interface_open(struct plait_fabric *fabric, const char *name, struct plait_interface **interface,
                          struct plait_error *error);
 void plait_interface_free(struct plait_interface *interface);
+/* The interface's own address, where it has one of six bytes; else `address` stays. */
+void plait_interface_address(const struct plait_interface *interface, uint8_t address[6]);
 /* Closes the sockets of all interfaces; they are only to be freed afterwards. */
 void plait_interfaces_close(struct plait_fabric *fabric);
 /* As plait_wire.deliver: queues for the next flush. */

@@ -8,6 +8,7 @@
 enum { POS_SOURCE = 6, POS_TYPE = 12, POS_OPCODE = 14, POS_VECTOR = 16, POS_TIMES = 18, FRAME_END = 34 };
 
 static const uint8_t destination[6] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
+static const uint8_t no_address[6];
 
 static void put16(uint8_t *at, uint32_t value)
 {
@@ -33,8 +34,11 @@ void plait_pause_send(struct plait_port *port, uint32_t classes, uint32_t quanta
     uint8_t *frame = pkt->packet.data;
     memset(frame, 0, PLAIT_PAUSE_BYTES);
     memcpy(frame, destination, sizeof destination);
-    frame[POS_SOURCE] = 0x02; /* locally administered; the rest tells ports apart in a capture */
-    put16(frame + POS_SOURCE + 4, port->number);
+    memcpy(frame + POS_SOURCE, port->pauses.source, sizeof port->pauses.source);
+    if (!memcmp(frame + POS_SOURCE, no_address, sizeof no_address)) {
+        frame[POS_SOURCE] = 0x02; /* locally administered; the rest tells ports apart in a capture */
+        put16(frame + POS_SOURCE + 4, port->number);
+    }
     put16(frame + POS_TYPE, 0x8808);
     put16(frame + POS_OPCODE, OPCODE_PFC);
     put16(frame + POS_VECTOR, classes);

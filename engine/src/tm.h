@@ -61,6 +61,7 @@ struct plait_pauses {
     uint32_t classes; /* bit c: class c is paused */
     sim_time until[PLAIT_QUEUES], since[PLAIT_QUEUES], total_ns[PLAIT_QUEUES];
     uint64_t frames_received, frames_sent, frames_lost, frames_ignored;
+    uint8_t source[6]; /* of the frames we send: the interface's address; zeros: one made up from the port's number */
 };
 
 /* What every packet touches comes first. */

@@ -296,6 +296,8 @@ def test_pauses_on_an_interface_are_real_frames_and_hold_its_peer_back(veths: Ve
     while (got := host.recv(2048)) == sent:  # type: ignore[attr-defined]
         pass  # the socket sees its own frames as well
     assert meaning(got) == ("pause", {LOSSLESS: 65_535})  # 336 ms
+    with veths.enter(lambda: packet_socket("in1")) as own:  # type: ignore[attr-defined]
+        assert got[6:12] == own.getsockname()[4]  # by which a NIC knows whom it came from
     assert wait_for(lambda: link.interface_stats()["received"] == 50)
     assert link.stats()["b_to_a"]["queue_packets"] > 0  # as a NIC would have it: the pause came in time for these
     switch.hold_queue(5, hold=False)
