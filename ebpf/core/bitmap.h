@@ -141,8 +141,8 @@ WIRE_FN void nic_bitmap1_set(struct nic_bitmap1 *b, wire_u32 psn)
 }
 
 /*
- * Which bits of the step-th word from psn's on belong to the `count` PSNs from psn on; count <= NIC_BITMAP_SLOTS.  Without
- * comparisons: each would be two ways for the verifier to follow, at each step.
+ * Which bits of the step-th word from psn's on belong to the `count` PSNs from psn on; count <= NIC_BITMAP_SLOTS.
+ * Without comparisons: each would be two ways for the verifier to follow, at each step.
  */
 WIRE_FN wire_u64 nic_bitmap1_range(wire_u32 psn, wire_u32 count, wire_u32 step)
 {

@@ -5,9 +5,9 @@
  * Notification point, the receiver (section 3.1): a marked packet is answered by a CNP, at most one an interval N.
  *
  * Reaction point, the sender: a CNP cuts the rate by alpha/2 and raises alpha (equation 1); alpha falls each K without
- * a CNP (equation 2).  Between cuts, a timer (T) and a byte counter (B) each raise the rate: F times half way back to the
- * target (fast recovery, equation 3), then the target grows too, by R_AI (additive increase, equation 4) or, once both
- * have come beyond F, by R_HAI (hyper increase).  A flow starts at line rate, with alpha = 1.
+ * a CNP (equation 2).  Between cuts, a timer (T) and a byte counter (B) each raise the rate: F times half way back to
+ * the target (fast recovery, equation 3), then the target grows too, by R_AI (additive increase, equation 4) or, once
+ * both have come beyond F, by R_HAI (hyper increase).  A flow starts at line rate, with alpha = 1.
  *
  * Formats: rates in bit/s, below 2^48.  alpha in units of 2^-30, g = 2^-gain_shift.  alpha is rounded towards 0 by less
  * than one unit at each step, so it is never more than 2^gain_shift units from the exact one.  To the error of the rate
@@ -27,8 +27,8 @@
 #define NIC_DCQCN_STEPS      64 /* of each timer that one call catches up with, at most */
 
 /*
- * What the paper gives (sections 3.1, 5.2; table "DCQCN parameters"), for the 40 Gb/s of its testbed.  R_HAI is not given
- * there: 10 * R_AI as in HPCC's ns-3 (run.py); nor is a lowest rate: 1/1000 of the line, as there and in QCN.
+ * What the paper gives (sections 3.1, 5.2; table "DCQCN parameters"), for the 40 Gb/s of its testbed.  R_HAI is not
+ * given there: 10 * R_AI as in HPCC's ns-3 (run.py); nor is a lowest rate: 1/1000 of the line, as there and in QCN.
  */
 #define NIC_DCQCN_CNP_INTERVAL_NS 50000 /* N */
 #define NIC_DCQCN_RATIO_PERCENT   110   /* K = T = 55 us = 1.1 * N: K must be the longer */
@@ -53,8 +53,8 @@ struct nic_dcqcn_params {
 	wire_u8 gain_shift;       /* 1 to 16 */
 	wire_u8 stages;           /* F, below 255 */
 	/*
-	 * 1: every CNP sets the target to the rate (equation 1).  0: only if the timer has raised the rate since the last
-	 * cut, so that CNPs in a row leave the target where it was (ConnectX's clamp_tgt_rate).
+	 * 1: every CNP sets the target to the rate (equation 1).  0: only if the timer has raised the rate since the
+	 * last cut, so that CNPs in a row leave the target where it was (ConnectX's clamp_tgt_rate).
 	 */
 	wire_u8 clamp_target;
 	wire_u8 reserved[5];
@@ -73,7 +73,7 @@ struct nic_dcqcn {
 	wire_u8 reserved[6];
 };
 
-/* MP-RDMA (section 1) counts about 60 bytes for what DCQCN adds; beside this there is the receiver's last CNP time, 8. */
+/* MP-RDMA (section 1) counts about 60 bytes for what DCQCN adds; the receiver has 12, for CNPs and their last time. */
 _Static_assert(sizeof(struct nic_dcqcn) == 48, "DCQCN's bytes a connection");
 
 /*

@@ -14,8 +14,8 @@
  * Timeouts: RTO_low while at most N packets are in flight, else RTO_high; doubled each time without progress, so that a
  * path that is down is not given up within microseconds.
  *
- * After an RNR NAK everything is sent again that was not selectively acknowledged: what was behind the refused message has
- * been refused silently.  No timeout ends before the wait that it asks for, which the agent keeps.
+ * After an RNR NAK everything is sent again that was not selectively acknowledged: what was behind the refused message
+ * has been refused silently.  No timeout ends before the wait that it asks for, which the agent keeps.
  */
 #ifndef NIC_IRN_EMITTER_H
 #define NIC_IRN_EMITTER_H

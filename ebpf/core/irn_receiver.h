@@ -30,7 +30,7 @@ WIRE_FN void nic_irn_answer(struct nic_qp *qp, int stream, const struct nic_pack
 	nic_x_reply_nack(qp, stream, p, 1, out);
 }
 
-/* How far the head moves over the packet that it has waited for.  Most often nothing is behind that, and the bitmap stays. */
+/* How far the head moves over the packet that it waited for.  Most often nothing is behind, and the bitmap stays. */
 WIRE_FN struct nic_advance nic_irn_advance_head(struct nic_qp *qp, int stream, enum nic_slot slot)
 {
 	struct nic_receiver *r = &qp->receiver[stream];

@@ -1,6 +1,6 @@
 /*
- * IRN's sender, the half that acknowledgements move: the cumulative one, the bitmap of selective ones, and word of NACKs
- * for the agent (irn_emitter.h).
+ * IRN's sender, the half that acknowledgements move: the cumulative one, the bitmap of selective ones, and word of
+ * NACKs for the agent (irn_emitter.h).
  *
  * An acknowledgement that was overtaken by a later one still names a packet that has come, but asks for nothing.  One
  * that names packets which are not outstanding changes nothing.

@@ -1,6 +1,6 @@
 /*
- * What IRN (Mittal et al., SIGCOMM 2018) remembers of a stream beyond RoCEv2: bitmaps (state.h) and this.  All zero is the
- * state before the first packet.
+ * What IRN (Mittal et al., SIGCOMM 2018) remembers of a stream beyond RoCEv2: bitmaps (state.h) and this.  All zero is
+ * the state before the first packet.
  *
  * On the NIC, in bytes for a queue pair with both streams, at L = 128 slots (BDP cap of 100 to 128 packets):
  *
@@ -12,7 +12,7 @@
  *  ---
  * 114  bytes; the paper's own count is five bitmaps and 52 bits, that of Eunomia's table 1 is 125 + 20
  *
- * snd_una, the expected PSN, MSN and the retransmission timer are RoCEv2's own; what is "seen" is between NIC and agent.
+ * snd_una, the expected PSN, MSN and the retransmission timer are RoCEv2's own; "seen" is between NIC and agent.
  */
 #ifndef NIC_IRN_STATE_H
 #define NIC_IRN_STATE_H

@@ -255,8 +255,9 @@ static void *nic_thread(void *argument)
 		data(&r->world, r->transport, &s, &placed);
 		if (loses(r))
 			continue;
-		s = (struct stream_step){ .opcode = placed.reply_opcode, .psn = placed.reply_psn, .msn = placed.reply_msn,
-					  .sack_psn = placed.sack_psn, .syndrome = placed.syndrome,
+		s = (struct stream_step){ .opcode = placed.reply_opcode, .psn = placed.reply_psn,
+					  .msn = placed.reply_msn, .sack_psn = placed.sack_psn,
+					  .syndrome = placed.syndrome,
 					  .flags = NIC_FLAGS_ACK | placed.reply_flags };
 		ack(&r->world, r->transport, &s, &taken);
 	}

@@ -1,6 +1,6 @@
 /*
- * Two connected queue pairs of one transport, driven through its table by a list of steps: histories in batches, since a
- * call into C costs more than what it tests.  Requests go from queue pair 0 to queue pair 1.
+ * Two connected queue pairs of one transport, driven through its table by a list of steps: histories in batches, since
+ * a call into C costs more than what it tests.  Requests go from queue pair 0 to queue pair 1.
  */
 #ifndef NIC_STREAMS_TEST_H
 #define NIC_STREAMS_TEST_H
@@ -14,7 +14,7 @@ enum stream_step_kind {
 	STREAM_POST = 3,    /* emitter.posted = psn */
 	STREAM_RECEIVES = 4, /* receives are posted up to number wqe_sn, each at va + number * dma_length */
 	STREAM_WAKE = 5,    /* timer(), then next() until it gives nothing, dma_length and STREAM_SENDS times at most */
-	STREAM_FETCH = 6,   /* a READ (dma_length bytes to va) or atomic (opcode) is about to be posted as number wqe_sn */
+	STREAM_FETCH = 6,   /* a READ (dma_length bytes to va) or atomic (opcode) will be posted as number wqe_sn */
 	STREAM_SERVE = 7,   /* the response stream's emitter.served = wqe_sn */
 	STREAM_WINDOW = 8   /* config.window = dma_length */
 };
@@ -47,8 +47,8 @@ struct stream_result {
 	wire_u32 place_length, reply_psn, reply_msn, sack_psn;
 	wire_u8 event, reply, reply_opcode, reply_flags, syndrome, doorbell, fired, sends;
 	/*
-	 * DATA: epsn, msn, completed, fetches, out_of_order, gaps, state.  ACK: snd_una, naks, rnr_naks, acks, sacks, msn,
-	 * marks, credit_limit.  WAKE: what was sent, bit 31: again.
+	 * DATA: epsn, msn, completed, fetches, out_of_order, gaps, state.  ACK: snd_una, naks, rnr_naks, acks, sacks,
+	 * msn, marks, credit_limit.  WAKE: what was sent, bit 31: again.
 	 */
 	wire_u32 words[STREAM_SENDS];
 };
@@ -59,8 +59,8 @@ void stream_run(wire_u32 transport, const struct stream_step *steps, struct stre
 wire_u32 stream_transport(const char *name);
 wire_u64 stream_rnr_ns(wire_u32 code);
 /*
- * Agent and NIC in threads of their own, as in user space and XDP: `packets` WRITEs of one packet through a network that
- * loses `lost` of 1000 packets and acknowledgements.  Returns how many were acknowledged; it gives up when for
+ * Agent and NIC in threads of their own, as in user space and XDP: `packets` WRITEs of one packet through a network
+ * that loses `lost` of 1000 packets and acknowledgements.  Returns how many were acknowledged; it gives up when for
  * `patience_ns` nothing is.
  */
 wire_u32 stream_race(wire_u32 transport, wire_u32 packets, wire_u32 lost, wire_u64 patience_ns);
