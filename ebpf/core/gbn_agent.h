@@ -65,8 +65,8 @@ WIRE_FN int nic_gbn_next_request(struct nic_qp *qp, wire_u64 now, struct nic_sen
 		*(volatile wire_u32 *)&e->snd_nxt = end;
 	e->retransmissions += (wire_u32)again;
 	e->active = now;
-	if (!e->deadline)
-		e->deadline = now + (qp->config.timeout_ns << g->backoff);
+	/* From the last packet that left: a thousand queue pairs may have had their turns since the first one of the window. */
+	e->deadline = now + (qp->config.timeout_ns << g->backoff);
 	return 1;
 }
 

@@ -251,6 +251,5 @@ class Requester:
             self.silent = 0
         self.next = end
         self.sent = max(self.sent, end)
-        if not self.deadline:
-            self.deadline = now + (self.timeout << self.backoff)
+        self.deadline = now + (self.timeout << self.backoff)
         return number, again, ask

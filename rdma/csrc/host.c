@@ -278,10 +278,8 @@ int64_t rdma_host_send(struct rdma_engine *e, struct rdma_host *host, int64_t no
 		if (!qp)
 			break;
 		lengths[count] = rdma_qp_packet(e, qp, now, e->frames[count]);
-		if (!lengths[count]) {
-			rdma_ready_remove(qp);
+		if (!lengths[count])
 			continue;
-		}
 		if (host->rate_bps)
 			host->credit_bits -= 8ll * lengths[count];
 		count++;

@@ -83,23 +83,31 @@ static void take_rnr(struct rdma_engine *e, struct rdma_qp *qp, uint32_t rnr_nak
 	if (rnr_naks == qp->rnr_seen)
 		return;
 	qp->rnr_seen = rnr_naks;
+	/* Several packets in flight may have met the same lack of a receive. */
+	if (qp->wait_until)
+		return;
 	qp->wait_until = now + (int64_t)nic_rnr_ns(qp->nic->sender[NIC_STREAM_REQUEST].rnr_timer);
 	/* 7 stands for "for ever" (IBTA vol. 1, section 9.7.5.2.8). */
 	if (qp->sending.rnr_retry_count != 7 && qp->rnr_retries++ >= qp->sending.rnr_retry_count)
 		rdma_qp_fail(e, qp, RDMA_RNR_RETRY_EXC_ERR, qp->streams[NIC_STREAM_REQUEST].una);
 }
 
-/* A timeout that comes due while a receiver is not ready says nothing about the network. */
+/*
+ * A timeout is to say something about the network.  So a queue pair's clock stands still while it waits for its turn among
+ * the host's, for the end of a pause or for its pace; and what comes due while a receiver is not ready does not count.
+ */
 static void check_timers(struct rdma_engine *e, struct rdma_qp *qp, int64_t now)
 {
 	int waiting = qp->wait_until != 0;
 
+	if (!qp->ready && qp->pace_at <= now)
+		qp->clock = now;
 	if (qp->wait_until && now >= qp->wait_until)
 		qp->wait_until = 0;
 	for (int stream = 0; stream < NIC_STREAMS && !qp->failed; stream++) {
 		struct rdma_stream *s = &qp->streams[stream];
 
-		if (!qp->transport->timer(qp->nic, stream, (wire_u64)now))
+		if (!qp->transport->timer(qp->nic, stream, (wire_u64)qp->clock))
 			continue;
 		s->timeouts++;
 		if (!waiting && s->retries++ >= qp->sending.retry_count)
@@ -137,6 +145,9 @@ void rdma_qp_schedule(struct rdma_engine *e, struct rdma_qp *qp, int64_t now)
 {
 	int64_t due = fetch_deadline(qp);
 
+	/* Its turn comes without a timer, and ends with a call of this. */
+	if (qp->ready)
+		return;
 	for (int stream = 0; stream < NIC_STREAMS; stream++) {
 		wire_u64 deadline = qp->nic->emitter[stream].deadline;
 
@@ -145,6 +156,8 @@ void rdma_qp_schedule(struct rdma_engine *e, struct rdma_qp *qp, int64_t now)
 	}
 	if (qp->wait_until && qp->wait_until < due)
 		due = qp->wait_until;
+	if (qp->pace_at > now)
+		due = qp->pace_at;
 	if (due != RDMA_NEVER)
 		rdma_timer_at(e, qp, due < now + TIMER_MIN_NS ? now + TIMER_MIN_NS : due);
 }

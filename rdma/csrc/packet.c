@@ -78,23 +78,20 @@ uint32_t rdma_qp_packet(struct rdma_engine *e, struct rdma_qp *qp, int64_t now, 
 	uint32_t length;
 	int found = 0;
 
-	if (qp->sending.dcqcn_rate_bps && now < qp->pace_at) {
-		rdma_timer_at(e, qp, qp->pace_at);
-		return 0;
-	}
-	for (int i = 0; i < NIC_STREAMS && !found; i++) {
+	qp->clock = now;
+	for (int i = 0; i < NIC_STREAMS && !found && qp->pace_at <= now; i++) {
 		qp->turn = !qp->turn;
 		found = qp->turn == NIC_STREAM_REQUEST ? next_request(e, qp, now, &packet)
 						       : next_of(e, qp, NIC_STREAM_RESPONSE, now, &packet);
 	}
 	if (found <= 0) {
+		rdma_ready_remove(qp);
 		if (!qp->failed)
 			rdma_qp_schedule(e, qp, now);
 		return 0;
 	}
 	length = rdma_frame_build(&qp->template, &packet, frame);
 	pace(qp, length, now);
-	rdma_qp_schedule(e, qp, now);
 	if (packet.opcode != WIRE_BTH_OPCODE_RC_ACKNOWLEDGE) {
 		qp->packets++;
 		qp->bytes += packet.payload_length;

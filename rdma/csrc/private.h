@@ -97,6 +97,7 @@ struct rdma_qp {
 	struct nic_dcqcn_params dcqcn_params;
 	uint32_t cnps_seen;
 	int64_t pace_at;          /* DCQCN: the next packet may leave then */
+	int64_t clock;            /* what its transport's timers go by; it may stand still, see news.c */
 
 	uint64_t packets, bytes, retransmissions;
 
@@ -210,7 +211,8 @@ struct rdma_qp *rdma_qp_find(struct rdma_engine *e, uint32_t qpn);
 void rdma_qp_free(struct rdma_engine *e, struct rdma_qp *qp);
 
 /* packet.c */
-uint32_t rdma_qp_packet(struct rdma_engine *e, struct rdma_qp *qp, int64_t now, uint8_t *frame); /* 0: nothing to send */
+/* Its length; 0: there is nothing to send, and the queue pair has left the ring of those that may. */
+uint32_t rdma_qp_packet(struct rdma_engine *e, struct rdma_qp *qp, int64_t now, uint8_t *frame);
 
 /* host.c */
 void rdma_ready_add(struct rdma_qp *qp);

@@ -102,12 +102,25 @@ static void free_done(struct rdma_rq *rq)
 	}
 }
 
+/* Which of its queue's receives the queue pair's receive `reaped` is. */
+static uint32_t next_number(const struct rdma_qp *qp)
+{
+	return qp->rq->shared ? qp->nic->allotted[qp->reaped & (NIC_ALLOTTED - 1)] : qp->reaped;
+}
+
+/* The receives before this are the queue pair's: those that it has taken or, of a queue of its own, all that are posted. */
+static uint32_t receives_end(const struct rdma_qp *qp)
+{
+	const uint32_t *allotted = &qp->nic->receiver[NIC_STREAM_REQUEST].allotted;
+
+	return qp->rq->shared ? __atomic_load_n(allotted, __ATOMIC_ACQUIRE) : qp->rq->posted;
+}
+
 /* Completes the queue pair's receive `reaped`. */
 static void complete(struct rdma_engine *e, struct rdma_qp *qp, uint32_t status)
 {
 	struct rdma_rq *rq = qp->rq;
-	uint32_t number = rq->shared ? qp->nic->allotted[qp->reaped & (NIC_ALLOTTED - 1)] : qp->reaped;
-	uint32_t place = number & rq->mask;
+	uint32_t place = next_number(qp) & rq->mask;
 
 	push(qp, rq->wr_ids[place], status, &e->recvs[rq->base + place]);
 	if (!rq->shared)
@@ -124,11 +137,13 @@ int rdma_receives_reap(struct rdma_engine *e, struct rdma_qp *qp)
 	uint32_t completed = __atomic_load_n(&qp->nic->receiver[NIC_STREAM_REQUEST].completed, __ATOMIC_ACQUIRE);
 
 	nic_settle(qp->nic);
-	while (nic_psn_distance(completed, qp->reaped) > 0) {
-		const struct rdma_rq *rq = qp->rq;
-		uint32_t number = rq->shared ? qp->nic->allotted[qp->reaped & (NIC_ALLOTTED - 1)] : qp->reaped;
-		const struct nic_recv *recv = &e->recvs[rq->base + (number & rq->mask)];
+	while (!qp->failed && nic_psn_distance(completed, qp->reaped) > 0) {
+		const struct nic_recv *recv;
 
+		/* More messages than receives: the peer has named one for several.  Those behind may be another queue pair's. */
+		if (qp->reaped == receives_end(qp))
+			return -EPROTO;
+		recv = &e->recvs[qp->rq->base + (next_number(qp) & qp->rq->mask)];
 		/* Send with invalidate: the region is out of reach before the application learns of it. */
 		if (recv->flags & NIC_RECV_INVALIDATE && rdma_region_invalidate(e, qp, recv->immediate)) {
 			complete(e, qp, RDMA_LOC_PROT_ERR);
@@ -139,17 +154,23 @@ int rdma_receives_reap(struct rdma_engine *e, struct rdma_qp *qp)
 	return 0;
 }
 
+static uint32_t fault(const struct nic_recv *recv)
+{
+	if (recv->flags & NIC_RECV_ERROR)
+		return RDMA_LOC_LEN_ERR;
+	return recv->flags & NIC_RECV_PROTECTION ? RDMA_LOC_PROT_ERR : RDMA_WR_FLUSH_ERR;
+}
+
 /* What the queue pair had taken or, of a queue of its own, could have taken. */
 void rdma_receives_flush(struct rdma_engine *e, struct rdma_qp *qp)
 {
-	const struct rdma_rq *rq = qp->rq;
-	uint32_t end = rq->shared ? qp->nic->receiver[NIC_STREAM_REQUEST].allotted : rq->posted;
+	uint32_t end = receives_end(qp);
+	uint32_t completed = qp->nic->receiver[NIC_STREAM_REQUEST].completed;
 
 	while (nic_psn_distance(end, qp->reaped) > 0) {
-		uint32_t number = rq->shared ? qp->nic->allotted[qp->reaped & (NIC_ALLOTTED - 1)] : qp->reaped;
-		const struct nic_recv *recv = &e->recvs[rq->base + (number & rq->mask)];
+		const struct nic_recv *recv = &e->recvs[qp->rq->base + (next_number(qp) & qp->rq->mask)];
 
-		complete(e, qp, recv->flags & NIC_RECV_ERROR ? RDMA_LOC_LEN_ERR : RDMA_WR_FLUSH_ERR);
+		complete(e, qp, qp->reaped == completed ? fault(recv) : RDMA_WR_FLUSH_ERR);
 	}
 }
 
