@@ -10,7 +10,7 @@ TRANSPORTS = ("gbn", "irn", "mprdma", "eunomia", "ideal")
 
 # Of a queue pair's settings, those that an experiment may choose: arguments of QueuePair.modify_rtr and modify_rts.
 RTR_SETTINGS = ("congestion", "slots", "delta", "selective", "hold_last", "priority")
-RTS_SETTINGS = ("window_packets", "initial_window", "probe_per_mille", "alpha_per_mille")
+RTS_SETTINGS = ("window_packets", "initial_window", "probe_per_mille", "alpha_per_mille", "timeout_us")
 NIC_SETTINGS = (*RTR_SETTINGS, *RTS_SETTINGS)
 
 
