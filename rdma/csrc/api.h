@@ -55,7 +55,6 @@ int rdma_cq_destroy(struct rdma_engine *e, int cq);
 enum rdma_status {
 	RDMA_SUCCESS = 0,
 	RDMA_LOC_LEN_ERR = 1,
-	RDMA_LOC_QP_OP_ERR = 2,
 	RDMA_LOC_PROT_ERR = 4,
 	RDMA_WR_FLUSH_ERR = 5,
 	RDMA_REM_INV_REQ_ERR = 9,

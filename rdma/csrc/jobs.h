@@ -17,7 +17,7 @@ struct rdma_job {
 	uint32_t immediate;
 	uint32_t opcode;   /* enum rdma_wr_opcode; the answer's: of the request, enum wire_bth_opcode */
 	uint32_t flags;    /* RDMA_SEND_... */
-	uint32_t msn;      /* number of the message */
+	uint32_t msn;      /* number of the message; of an answer with go-back-N, its first PSN */
 	uint32_t number;   /* recv_WQE_SN or read_WQE_SN, where it has one */
 };
 

@@ -126,7 +126,7 @@ def test_an_atomic_that_is_asked_for_again_is_done_once(network: Network) -> Non
 
 @pytest.mark.parametrize("transport", ["mprdma", "irn"])
 def test_paths(network: Network, transport: str) -> None:
-    """MP-RDMA's packets take many UDP source ports, the others one."""
+    """MP-RDMA's first packets take random UDP source ports, and acknowledgements keep those; the others have one."""
     ports: set[bytes] = set()
 
     def look(frame: bytes) -> None:
@@ -138,5 +138,5 @@ def test_paths(network: Network, transport: str) -> None:
     network.link.answer = look
     pair.qps[0].post_send(pair.write())
     collect(pair.cqs[0], 1)
-    assert len(ports) == 1 if transport == "irn" else len(ports) > 4
+    assert (len(ports) == 1) if transport == "irn" else (len(ports) > 1), ports
     assert transport != "irn" or ports == {(50_000).to_bytes(2, "big")}
