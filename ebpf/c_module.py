@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sysconfig
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,10 +100,13 @@ class CModule:
             str(glue),
             *(f"-l{name}" for name in self.libraries),
         ]
+        started = time.time()
         try:
             result = subprocess.run(command, capture_output=True, text=True)
             if result.returncode:
                 raise BuildError(f"{self.folder} did not compile:\n{result.stderr}")
+            # As old as what it was made from: a source that changed meanwhile is newer.
+            os.utime(made, (started, started))
             made.replace(product)
         except FileNotFoundError as error:
             raise BuildError(f"no C compiler: {command[0]} is not there; install gcc or set CC") from error

@@ -106,8 +106,10 @@ WIRE_FN int nic_x_send(struct nic_qp *qp, const struct nic_packet *p, const stru
 		event = nic_check_region(qp, refs->region, NIC_ACCESS_LOCAL_WRITE);
 		if (event == NIC_STEP_OK && refs->region)
 			event = nic_check_bounds(refs->region, refs->recv->va, refs->recv->length);
-		if (event != NIC_STEP_OK)
+		if (event != NIC_STEP_OK) {
+			refs->recv->flags = NIC_RECV_PROTECTION;
 			return event;
+		}
 	}
 	if (ends)
 		nic_x_complete(refs->recv, p, (wire_u32)offset + p->payload_length);
@@ -125,7 +127,10 @@ WIRE_FN int nic_x_fetch(struct nic_qp *qp, const struct nic_packet *p, const str
 	int ahead = nic_psn_distance(p->wqe_sn, served);
 	int event;
 
-	if (p->payload_length || length > NIC_MESSAGE_MAX || ahead < 0 || ahead >= NIC_FETCH_MAX)
+	if (p->payload_length || length > NIC_MESSAGE_MAX || ahead >= NIC_FETCH_MAX)
+		return WIRE_NIC_EVENT_NAK_LENGTH;
+	/* Those before `fetches` may be in the agent's hands. */
+	if (nic_psn_distance(p->wqe_sn, qp->receiver[NIC_STREAM_REQUEST].fetches) < 0)
 		return WIRE_NIC_EVENT_NAK_LENGTH;
 	if (length) {
 		event = nic_check_region(qp, refs->region, nic_fetch_right(p->opcode));

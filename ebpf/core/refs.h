@@ -71,7 +71,8 @@ WIRE_FN wire_u32 nic_rq_allot(struct nic_qp *qp, struct nic_rq *rq, wire_u32 num
 		if (taken == NIC_RECV_NONE)
 			return NIC_RECV_NONE;
 		qp->allotted[r->allotted & (NIC_ALLOTTED - 1)] = taken;
-		r->allotted = nic_psn_add(r->allotted, 1);
+		/* Before `completed` passes it: the agent demands that. */
+		*(volatile wire_u32 *)&r->allotted = nic_psn_add(r->allotted, 1);
 	}
 	return qp->allotted[number & (NIC_ALLOTTED - 1)];
 }
@@ -88,9 +89,11 @@ WIRE_FN wire_u32 nic_recv_number(struct nic_qp *qp, const struct nic_packet *p, 
 
 	if (!nic_needs_recv(p) || !rq->in_use || (!(p->flags & NIC_FLAGS_DATA) && p->psn != r->epsn))
 		return NIC_RECV_NONE;
+	if (ahead < 0)
+		return NIC_RECV_NONE;
 	if (qp->config.flags & NIC_QP_SRQ)
 		return nic_rq_allot(qp, rq, number);
-	return ahead >= 0 && ahead < (int)nic_receives(qp, rq) ? number : NIC_RECV_NONE;
+	return ahead < (int)nic_receives(qp, rq) ? number : NIC_RECV_NONE;
 }
 
 /* Which of this side's READs or atomics a response answers. */

@@ -203,6 +203,16 @@ def test_an_early_read_request_waits_in_the_read_wqe_buffer(irn: Bench) -> None:
     assert (add.va, add.swap_add, add.opcode) == (VA + 16, 5, BthOpcode.RC_FETCH_ADD)
 
 
+def test_a_read_request_that_the_agent_may_be_executing_is_not_written_over(irn: Bench) -> None:
+    first = data(0, BthOpcode.RC_READ_REQUEST, wqe_sn=FIRST_FETCH, extension=p.reth(VA + 8, RKEY, 700))
+    assert irn.receive(first) == (TX, answer(1, 0, msn=1))
+    again = data(2, BthOpcode.RC_READ_REQUEST, wqe_sn=FIRST_FETCH, extension=p.reth(VA, RKEY, 4096))
+    assert irn.receive(again)[0] == DROP
+    read = irn.qp.incoming[FIRST_FETCH % 16]
+    assert (read.va, read.length) == (VA + 8, 700)
+    assert irn.events() == {"REQUEST_PLACED": 1, "REQUEST_EARLY_FAULT": 1}
+
+
 def test_responses_have_psns_and_acknowledgements_of_their_own(irn: Bench) -> None:
     """Supporting RDMA Reads and Atomics: the requester sends read (N)ACKs."""
     out = irn.qp.outgoing[FIRST_FETCH % 16]
