@@ -57,6 +57,7 @@ SEND = {
 }
 # nic_qp_config.flags of ebpf/core/qp.h
 _CREDITS, _HOLD_LAST, _SELECTIVE, _CNP = 0x1, 0x4, 0x8, 0x10
+DCQCN_RATE_MIN = 10**6  # what nic_dcqcn_derive() takes
 IRN_LOW_PACKETS = 3  # N of IRN's two timeouts (SIGCOMM 2018, section 4.1)
 VA_BASE = 0x10_0000_0000  # regions' addresses: this plus their place in the arena, so no two in a lab overlap
 
@@ -418,14 +419,14 @@ class Session:
             raise RequestError("BAD_VALUE", "dest_mac is needed: the host has no gateway_mac")
         if mtu not in PATH_MTUS or mtu > config.mtu:
             raise RequestError("BAD_VALUE", f"path_mtu must be one of {PATH_MTUS}, at most {config.mtu}")
-        pair.transport = self._transport(transport)
-        pair.congestion = congestion or config.congestion
-        pair.slots = slots or config.slots_for(config.window(rate))
-        if pair.slots & (pair.slots - 1):
+        transport = self._transport(transport)
+        congestion = congestion or config.congestion
+        slots = slots or config.slots_for(config.window(rate))
+        if slots & (slots - 1):
             raise RequestError("BAD_VALUE", "slots must be a power of two")
         if hold_last and not pair.held:
             pair.held = self._shared.arena.take(mtu), mtu
-        flags = {_CREDITS: credits, _HOLD_LAST: hold_last, _SELECTIVE: selective, _CNP: pair.congestion == "dcqcn"}
+        flags = {_CREDITS: credits, _HOLD_LAST: hold_last, _SELECTIVE: selective, _CNP: congestion == "dcqcn"}
         self._engine.to_rtr(
             qpn,
             mac,
@@ -435,18 +436,19 @@ class Session:
             path_mtu=mtu,
             pkey=codes.ROCEV2_DEFAULT_PKEY,
             receive_psn=rq_psn,
-            transport=self._engine.transports[pair.transport],
+            transport=self._engine.transports[transport],
             ack_every=0,
             flags=sum(bit for bit, on in flags.items() if on),
             priority=config.priority if priority is None else priority,
             rnr_timer=config.min_rnr_timer if min_rnr_timer is None else min_rnr_timer,
-            slots=pair.slots,
-            delta=delta or config.delta_for(pair.slots),
+            slots=slots,
+            delta=delta or config.delta_for(slots),
             rtt_ns=config.rtt_us * 1000,
             cnp_rate_bps=rate,
             hold_at=pair.held[0] if pair.held else 0,
         )
-        return Reply({"path_mtu": mtu, "udp_source_port": port, "slots": pair.slots})
+        pair.transport, pair.congestion, pair.slots = transport, congestion, slots
+        return Reply({"path_mtu": mtu, "udp_source_port": port, "slots": slots})
 
     def _window(self, pair: Pair, asked: int | None) -> int:
         """What is asked for, or the default cut to what the peer can track, if it has the same number of slots."""
@@ -492,8 +494,8 @@ class Session:
             raise RequestError("QP_STATE", "the queue pair is not in RTR")
         window = self._window(pair, window_packets)
         timeout_ns = timeout_us * 1000 if timeout_us else config.timeout_ns(rate)
-        if pair.congestion == "dcqcn" and not rate:
-            raise RequestError("BAD_VALUE", "dcqcn needs a host with a rate_bps, from which its parameters follow")
+        if pair.congestion == "dcqcn" and rate < DCQCN_RATE_MIN:
+            raise RequestError("BAD_VALUE", f"dcqcn needs a host with a rate_bps of at least {DCQCN_RATE_MIN:,}")
         self._engine.to_rts(
             qpn,
             send_psn=sq_psn,

@@ -101,6 +101,20 @@ def test_others_things_do_not_exist(direct: Lab) -> None:
     pair.cqs[0].destroy()
 
 
+def test_what_a_queue_pair_has_chosen_is_not_changed_by_a_request_that_fails(direct: Lab) -> None:
+    pair = direct.pair(64, rtr={"slots": 16})
+    peer, qpn = direct.device(2), pair.qps[0].qp_num
+    with pytest.raises(VerbsError, match="EISCONN"):
+        pair.qps[0].modify_rtr(1, peer.ipv4, 0, dest_mac=peer.mac, slots=256, congestion="none")
+    (chosen,) = (one for one in direct.device(1).call("queue_pairs")["queue_pairs"] if one["qpn"] == qpn)
+    assert (chosen["slots"], chosen["congestion"]) == (16, "window")
+
+
+def test_dcqcn_needs_a_rate(direct: Lab) -> None:
+    with pytest.raises(VerbsError, match="dcqcn needs a host with a rate_bps of at least 1,000,000"):
+        direct.pair(64, rtr={"congestion": "dcqcn"})
+
+
 def test_the_socket_is_its_users_own(direct: Lab) -> None:
     assert direct.socket(1).stat().st_mode & 0o777 == 0o600
 
