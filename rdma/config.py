@@ -20,7 +20,8 @@ PATH_MTUS = (256, 512, 1024, 2048, 4096)  # IBTA vol. 1, section 9.7.1
 HEADER_BYTES = 20 + 8 + 12 + 16 + 16 + 4 + 4
 FRAME_BYTES = 14 + HEADER_BYTES
 SLOTS_MAX = 256  # NIC_BITMAP_SLOTS of ebpf/core/state.h
-SLOTS_MIN = 16
+SLOTS_MIN = 64  # one word of a bitmap; MP-RDMA's L (section 5.1)
+WINDOW_MIN = 16
 WINDOW_UNPACED = 128  # packets, where no rate is known to derive a window from
 WINDOW_MAX = (1 << 16) - 1
 CONGESTION_CONTROLS = ("window", "dcqcn", "none")
@@ -177,7 +178,7 @@ class NicConfig:
         """Packets in flight at most: two bandwidth-delay products, so that jitter does not stall the sender."""
         if self.window_packets or not rate_bps:
             return self.window_packets or WINDOW_UNPACED
-        return min(max(SLOTS_MIN, 2 * self.bdp_packets(rate_bps)), SLOTS_MAX)
+        return min(max(WINDOW_MIN, 2 * self.bdp_packets(rate_bps)), SLOTS_MAX)
 
     def slots_for(self, window: int) -> int:
         """A window's packets fit, since a receiver drops what it cannot track."""

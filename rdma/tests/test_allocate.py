@@ -58,7 +58,7 @@ def test_defaults_follow_from_rate_and_round_trip() -> None:
     config = parse({"hosts": [host], "run_dir": "x", "rtt_us": 400})
     assert [config.bdp_packets(rate) for rate in (0, 10**8, 10**9)] == [0, 5, 45]
     assert [config.window(rate) for rate in (0, 10**8, 10**9, 10**11)] == [128, 16, 90, 256]
-    assert [config.slots_for(window) for window in (1, 16, 17, 90, 256, 1000)] == [16, 16, 32, 128, 256, 256]
+    assert [config.slots_for(window) for window in (1, 64, 65, 90, 256, 1000)] == [64, 64, 128, 128, 256, 256]
     assert config.delta_for(64) == 32
     assert [config.initial_window_for(rate, config.window(rate)) for rate in (0, 10**8, 10**9)] == [128, 5, 45]
     assert config.timeout_low_ns(320) == 100
