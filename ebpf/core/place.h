@@ -129,6 +129,9 @@ WIRE_FN int nic_x_fetch(struct nic_qp *qp, const struct nic_packet *p, const str
 
 	if (p->payload_length || length > NIC_MESSAGE_MAX || ahead >= NIC_FETCH_MAX)
 		return WIRE_NIC_EVENT_NAK_LENGTH;
+	/* The response's PSNs have to compare. */
+	if (length > (wire_u64)qp->config.path_mtu * (NIC_PSN_HALF - 1))
+		return WIRE_NIC_EVENT_NAK_LENGTH;
 	/* Those before `fetches` may be in the agent's hands. */
 	if (nic_psn_distance(p->wqe_sn, qp->receiver[NIC_STREAM_REQUEST].fetches) < 0)
 		return WIRE_NIC_EVENT_NAK_LENGTH;

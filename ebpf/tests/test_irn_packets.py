@@ -213,6 +213,19 @@ def test_a_read_request_that_the_agent_may_be_executing_is_not_written_over(irn:
     assert irn.events() == {"REQUEST_PLACED": 1, "REQUEST_EARLY_FAULT": 1}
 
 
+def test_a_read_whose_response_has_more_psns_than_compare(irn: Bench) -> None:
+    irn.region.length = 1 << 32
+    longest = MTU * ((PSNS >> 1) - 1)
+
+    def read(number: int, length: int) -> bytes:
+        wqe_sn = FIRST_FETCH + number
+        return data(number, BthOpcode.RC_READ_REQUEST, wqe_sn=wqe_sn, extension=p.reth(VA, RKEY, length))
+
+    assert irn.receive(read(0, longest)) == (TX, answer(1, 0, msn=1))
+    assert irn.receive(read(1, longest + 1)) == (TX, answer(1, 1, msn=1, syndrome=p.NAK_INVALID, here=0))
+    assert irn.events() == {"REQUEST_PLACED": 1, "NAK_LENGTH": 1}
+
+
 def test_responses_have_psns_and_acknowledgements_of_their_own(irn: Bench) -> None:
     """Supporting RDMA Reads and Atomics: the requester sends read (N)ACKs."""
     out = irn.qp.outgoing[FIRST_FETCH % 16]

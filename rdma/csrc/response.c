@@ -92,6 +92,14 @@ static struct rdma_job *room(struct rdma_jobs *jobs)
 	return job;
 }
 
+/* PSNs compare over half their range only; go-back-N's are the requester's, one answer at a time. */
+static int psns_are_free(const struct rdma_qp *qp, const struct nic_incoming *in)
+{
+	const struct rdma_stream *s = &qp->streams[NIC_STREAM_RESPONSE];
+
+	return qp->transport->ibta || s->tail - s->una + nic_fetch_packets(&qp->nic->config, in->length) < NIC_PSN_HALF;
+}
+
 void rdma_responses_accept(struct rdma_engine *e, struct rdma_qp *qp)
 {
 	struct rdma_stream *s = &qp->streams[NIC_STREAM_RESPONSE];
@@ -100,11 +108,13 @@ void rdma_responses_accept(struct rdma_engine *e, struct rdma_qp *qp)
 
 	nic_settle(qp->nic);
 	while (!qp->answering && nic_psn_distance(ready, emitter->served) > 0) {
+		const struct nic_incoming *in = &qp->nic->incoming[emitter->served & (NIC_FETCH_MAX - 1)];
 		struct rdma_job *job = room(&s->jobs);
-		int found = job ? answer(e, qp, &qp->nic->incoming[emitter->served & (NIC_FETCH_MAX - 1)], job) : 0;
+		int found;
 
-		if (!job)
+		if (!job || !psns_are_free(qp, in))
 			return;
+		found = answer(e, qp, in, job);
 		if (found < 0) {
 			rdma_qp_fail(e, qp, RDMA_WR_FLUSH_ERR, 0);
 			return;

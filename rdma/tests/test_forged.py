@@ -1,4 +1,4 @@
-"""A peer that lies about which of our receives its messages fill: it reaches no other queue pair's."""
+"""A peer that lies about which of our receives its messages fill, or asks for more than PSNs can number."""
 
 from __future__ import annotations
 
@@ -83,6 +83,21 @@ def host() -> Iterator[Host]:
     made.engine.close()
     rig.close()
     os.close(namespace)
+
+
+def test_answers_wait_until_their_psns_compare_with_those_before(host: Host) -> None:
+    """Two READs whose responses are half of all PSNs together."""
+    host.queue(0, shared=False)
+    host.connect(VICTIM, 0)
+    packets = 1 << 22
+    host.rig.regions[RKEY % 16].length = 1 << 32
+    for number in range(2):
+        extension = struct.pack("!IIII", 0, 0, number, 0) + p.reth(VA, RKEY, packets * MTU)
+        frame = p.frame(p.READ_REQUEST, number, VICTIM, b"", extension, resv7=EXTENSION_DATA)
+        assert host.rig.receive(frame)[0] == TX
+    host.attend(VICTIM)
+    responses = host.rig.qps[VICTIM % 16].emitter[1]
+    assert (responses.posted, responses.served) == (packets, 1)
 
 
 def test_of_a_shared_queue_only_what_the_queue_pair_has_taken(host: Host) -> None:
