@@ -187,6 +187,7 @@ struct rdma_rq *rdma_rq_find(struct rdma_engine *e, uint32_t rq);
 void rdma_rq_free(struct rdma_engine *e, struct rdma_rq *rq);
 int rdma_receives_reap(struct rdma_engine *e, struct rdma_qp *qp); /* 0, or the queue pair must end */
 void rdma_receives_flush(struct rdma_engine *e, struct rdma_qp *qp);
+void rdma_receives_drop(struct rdma_qp *qp); /* of a shared queue, what is taken: its places are free, nobody is told */
 
 /* request.c */
 void rdma_requests_advance(struct rdma_engine *e, struct rdma_qp *qp, int64_t now);

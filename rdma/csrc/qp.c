@@ -69,7 +69,9 @@ void rdma_qp_free(struct rdma_engine *e, struct rdma_qp *qp)
 	rdma_ready_remove(qp);
 	rdma_timer_cancel(e, qp);
 	qp->send_cq->reserved -= qp->streams[NIC_STREAM_REQUEST].jobs.count;
-	if (!qp->rq->shared) {
+	if (qp->rq->shared) {
+		rdma_receives_drop(qp);
+	} else {
 		qp->recv_cq->reserved -= (uint32_t)nic_psn_distance(qp->rq->posted, qp->reaped);
 		qp->rq->owner = NULL;
 	}

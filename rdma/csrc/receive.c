@@ -174,6 +174,15 @@ void rdma_receives_flush(struct rdma_engine *e, struct rdma_qp *qp)
 	}
 }
 
+void rdma_receives_drop(struct rdma_qp *qp)
+{
+	while (nic_psn_distance(receives_end(qp), qp->reaped) > 0) {
+		qp->rq->done[next_number(qp) & qp->rq->mask] = 1;
+		qp->reaped = nic_psn_add(qp->reaped, 1);
+	}
+	free_done(qp->rq);
+}
+
 static int post(struct rdma_engine *e, struct rdma_rq *rq, const struct rdma_recv_wr *wr)
 {
 	struct nic_recv *recv;

@@ -115,6 +115,20 @@ def test_of_a_shared_queue_only_what_the_queue_pair_has_taken(host: Host) -> Non
     assert host.engine.qp_state(VICTIM) == QpState.RTS
 
 
+def test_what_a_queue_pair_had_taken_when_it_goes_is_a_free_place_again(host: Host) -> None:
+    host.queue(SHARED, shared=True)
+    for qpn in (VICTIM, LIAR):
+        host.connect(qpn, SHARED)
+    host.post_receives(SHARED)
+    host.send(LIAR, 0, wqe_sn=0, body=b"x" * MTU, opcode=p.SEND_FIRST)
+    host.engine.destroy_qp(LIAR)
+    for number in range(3):
+        host.send(VICTIM, number, wqe_sn=number)
+    assert host.attend(VICTIM) == [(101, "SUCCESS"), (102, "SUCCESS"), (103, "SUCCESS")]
+    for _ in range(2):
+        host.post_receives(SHARED)
+
+
 def test_of_its_own_queue_only_what_is_posted(host: Host) -> None:
     host.queue(0, shared=False)
     host.connect(LIAR, 0)
