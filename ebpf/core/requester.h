@@ -182,7 +182,7 @@ WIRE_FN void nic_requester_response(struct nic_qp *qp, const struct nic_packet *
 		out->event = WIRE_NIC_EVENT_RESPONSE_DUPLICATE;
 		return;
 	}
-		if (ahead == 0) {
+	if (ahead == 0) {
 		nic_take_response(qp, p, refs, out);
 	} else {
 		out->event = WIRE_NIC_EVENT_RESPONSE_SEQ_ERROR;
