@@ -107,7 +107,7 @@ def test_bmv2_or_one_sentence_why_not(tmp_path: Path) -> None:
         (["--k", "3"], "k: must be even and from 2 to"),
         (["--file", "/nonexistent"], "cannot read --file /nonexistent: No such file or directory."),
         (["--file", "/dev/null"], "--file /dev/null is empty: there is nothing to send."),
-        (["--rate", "fast"], "rate 'fast' is not a number with a unit"),
+        (["--rate", "fast"], "rate: 'fast' is not a rate such as 100M"),
         (["--target", "tofino"], "--target 'tofino': known are plait, bmv2."),
         (["--links", "carrier-pigeon"], "--links 'carrier-pigeon': known are memory, veth."),
         (["--program", "/nonexistent.p4"], "/nonexistent.p4"),

@@ -87,7 +87,7 @@ def test_ecmp_keeps_the_order_and_spray_does_not(tmp_path: Path) -> None:
         late[capture.name.split("-")[0]] += sum(flow["out_of_order"] for flow in found)
     assert late["ecmp"] == 0
     assert late["spray"] > 0
-    inspected = plait("inspect", "--reorder", str(folder / "spray-in-turn-permutation-1-h1.pcap"))
+    inspected = plait("inspect", "--reorder", str(folder / "spray-in-turn-gbn-0-0-permutation-1-h1.pcap"))
     assert inspected.returncode == 0, inspected.stderr
     assert "out of order" in inspected.stdout.splitlines()[0]
 

@@ -25,7 +25,7 @@ def test_columns_are_fields_and_each_measure_has_a_unit(tmp_path: Path) -> None:
     assert [row["bytes"] for row in rows] == ["1000", "5"]
     assert list(rows[0]) == [field.name for field in dataclasses.fields(TransferRecord)]
     names = {"src", "dst", "source", "destination", "route", "switch", "port"}
-    names |= {"balancer", "workload", "seed", "status"}
+    names |= {"balancer", "nic", "workload", "seed", "status"}
     kinds = (TransferRecord, LinkRecord, PortRecord, FlowRecord, RunRecord)
     columns = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     assert columns - names == results.COLUMN_UNITS.keys()
