@@ -31,10 +31,10 @@ def explain(result: dict[str, Any]) -> str:
     empty = result["empty_ns"]
     lines = [
         "XDP program under BPF_PROG_RUN, RDMA WRITE packets with 1,024 bytes of payload",
-        f"  empty program                {empty:7.1f} ns a packet",
+        f"  empty program                       {empty:7.1f} ns a packet",
     ]
     for name, costs in result["transports"].items():
         for case, meaning in _CASES.items():
             if (cost := costs.get(f"{case}_ns")) is not None:
-                lines.append(f"  {name} {meaning:<24} {cost:7.1f} ns a packet = {cost / empty:.1f} x empty")
+                lines.append(f"  {name:<8} {meaning:<26} {cost:7.1f} ns a packet = {cost / empty:.1f} x empty")
     return "\n".join([*lines, bench_stream.explain(result["stream"])])

@@ -39,7 +39,7 @@ _HEADER_BYTES = 74  # Ethernet to BTH, RETH, ICRC
 
 def run(talk: Callable[[str], None], stream_bytes: int) -> dict[str, Any]:
     """{"bare_pps", "streams": {transport: {"pps", "goodput_bps", "ratio", "retransmissions"}},
-    "queue_pairs": [[queue pairs, goodput in bit/s]]}
+    "queue_pairs": [[queue pairs, goodput in bit/s, packets sent again]]}
 
     pps: payload packets a second; ratio: to bare_pps. Medians of 3 rounds. PlaitError if a transfer does not end well.
     """
@@ -57,7 +57,10 @@ def run(talk: Callable[[str], None], stream_bytes: int) -> dict[str, Any]:
                 "retransmissions": statistics.median(each["retransmissions"] for each in rounds),
             }
             talk(f"{name}: {streams[name]['goodput_bps'] / 1e9:.2f} Gb/s")
-        curve = [[count, _Stream(lab, "gbn", count).transfer(stream_bytes)["goodput_bps"]] for count in QUEUE_PAIRS]
+        curve = []
+        for count in QUEUE_PAIRS:
+            each = _Stream(lab, "gbn", count).transfer(stream_bytes)
+            curve.append([count, each["goodput_bps"], each["retransmissions"]])
     return {"bare_pps": bare, "streams": streams, "queue_pairs": curve}
 
 
@@ -72,8 +75,9 @@ def explain(result: dict[str, Any]) -> str:
             f"{each['goodput_bps'] / 1e9:.2f} Gb/s, {each['retransmissions']:.0f} sent again"
         )
     lines.append("  gbn, the same bytes over so many queue pairs at once: Gb/s")
-    lines.append("    queue pairs " + "".join(f"{count:>9,}" for count, _ in result["queue_pairs"]))
-    lines.append("    goodput     " + "".join(f"{rate / 1e9:9.2f}" for _, rate in result["queue_pairs"]))
+    lines.append("    queue pairs " + "".join(f"{count:>9,}" for count, *_ in result["queue_pairs"]))
+    lines.append("    goodput     " + "".join(f"{rate / 1e9:9.2f}" for _, rate, _ in result["queue_pairs"]))
+    lines.append("    sent again  " + "".join(f"{again:9,.0f}" for *_, again in result["queue_pairs"]))
     return "\n".join(lines)
 
 

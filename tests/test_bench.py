@@ -46,4 +46,4 @@ def test_nic() -> None:
     streams = report["stream"]["streams"]
     assert streams.keys() == set(TRANSPORTS)
     assert all(stream["goodput_bps"] > 0 for stream in streams.values())
-    assert [count for count, _ in report["stream"]["queue_pairs"]] == [1, 10, 100, 1000]
+    assert [count for count, *_ in report["stream"]["queue_pairs"]] == [1, 10, 100, 1000]
