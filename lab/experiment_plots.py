@@ -31,10 +31,16 @@ def _panels_of(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
 
 
 def _panels(count: int, height: float = 4.4) -> tuple[plt.Figure, list[plt.Axes]]:
+    """Two in a row where there are more than three."""
+    columns = count if count <= 3 else 2
+    rows = -(-count // columns)
     figure, axes = plt.subplots(
-        1, count, figsize=(max(7.2, 5.6 * count), height), constrained_layout=True, squeeze=False
+        rows, columns, figsize=(max(7.2, 5.6 * columns), height * rows), constrained_layout=True, squeeze=False
     )
-    return figure, list(axes[0])
+    panels = list(axes.flat)
+    for spare in panels[count:]:
+        spare.set_visible(False)
+    return figure, panels[:count]
 
 
 def _finish(figure: plt.Figure, title: str, caption: str, path: Path) -> Path:
