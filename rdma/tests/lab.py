@@ -31,6 +31,12 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
 
 
+def ip_in(pid: int, *words: str) -> str:
+    """`ip` in the network namespace of a process; what it prints."""
+    command = ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 @dataclass
 class Link:
     """What the forwarder does to RoCEv2 frames (the others pass)."""
@@ -121,7 +127,7 @@ class Forwarder(threading.Thread):
 class Lab:
     folder: Path
     daemon: subprocess.Popen[str]
-    namespaces: tuple[str, str]
+    namespaces: tuple[int, int]  # processes that live in them
     peers: tuple[str, str] | None
     devices: list[Device] = field(default_factory=list)
 
@@ -137,17 +143,11 @@ class Lab:
         while self.devices:
             self.devices.pop().close()
 
-    def pair(
-        self, length: int, psns: tuple[int, int] = (0, 0), rtr: dict[str, Any] | None = None, **rts: Any
-    ) -> Pair:
+    def pair(self, length: int, psns: tuple[int, int] = (0, 0), rtr: dict[str, Any] | None = None, **rts: Any) -> Pair:
         return Pair(self.device(1), self.device(2), length, psns, rtr, rts)
 
     def xdp_attached(self) -> list[bool]:
-        shown = [
-            subprocess.run(["ip", "-n", name, "link", "show", "v0"], capture_output=True, text=True, check=True)
-            for name in self.namespaces
-        ]
-        return ["xdp" in result.stdout for result in shown]
+        return ["xdp" in ip_in(pid, "link", "show", "v0") for pid in self.namespaces]
 
 
 class Pair:
@@ -218,18 +218,27 @@ def _daemon(folder: Path, config: dict[str, Any]) -> subprocess.Popen[str]:
     return daemon
 
 
+def _namespace() -> subprocess.Popen[str]:
+    """A process in a network namespace of its own; both end with the tests, however these end."""
+    command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", "echo; exec sleep 1000"]
+    holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout and holder.stdout.readline() == "\n"
+    holder.stdout.close()
+    return holder
+
+
 @contextlib.contextmanager
 def lab(folder: Path, link: Link | None = None, rate_bps: int = 0, **config: Any) -> Iterator[Lab]:
     """Two hosts, joined directly (link None) or by a forwarder in our own namespace."""
-    name = f"plait-t{os.getpid()}-{next(_numbers)}"
-    spaces = (f"{name}a", f"{name}b")
     macs = ("02:00:00:00:01:01", "02:00:00:00:01:02")
     peers = (f"pt{os.getpid() % 10**7}x{next(_numbers)}", f"pt{os.getpid() % 10**7}x{next(_numbers)}") if link else None
-    forwarder = daemon = resident = None
+    forwarder = daemon = None
     made: Lab | None = None
+    holders: list[subprocess.Popen[str]] = []
     try:
-        for space in spaces:
-            ip("netns", "add", space)
+        holders += [_namespace() for _ in range(2)]
+        pids = (holders[0].pid, holders[1].pid)
+        spaces = (str(pids[0]), str(pids[1]))
         if peers:
             for space, mac, peer in zip(spaces, macs, peers, strict=True):
                 ip("link", "add", "v0", "netns", space, "address", mac, "type", "veth", "peer", "name", peer)
@@ -238,22 +247,20 @@ def lab(folder: Path, link: Link | None = None, rate_bps: int = 0, **config: Any
             veth = ["type", "veth", "peer", "name", "v0", "netns", spaces[1], "address", macs[1]]
             ip("link", "add", "v0", "netns", spaces[0], "address", macs[0], *veth)
         for space in spaces:
-            ip("-n", space, "link", "set", "v0", "up")
+            ip_in(int(space), "link", "set", "v0", "up")
         hosts: list[dict[str, Any]] = [
-            {"name": f"h{i + 1}", "netns": spaces[i], "interface": "v0", "ipv4": f"10.9.0.{i + 1}", "mac": macs[i]}
-            for i in range(2)
+            {"name": f"h{i + 1}", "interface": "v0", "ipv4": f"10.9.0.{i + 1}", "mac": macs[i]} for i in range(2)
         ]
-        # One namespace is given by name, the other by a process that lives in it, as Mininet's are.
-        resident = subprocess.Popen(["ip", "netns", "exec", spaces[1], "sleep", "1000"])
-        hosts[1]["pid"] = resident.pid
-        del hosts[1]["netns"]
+        # One namespace is given by its path, the other by a process that lives in it, as Mininet's are.
+        hosts[0]["netns"] = f"/proc/{pids[0]}/ns/net"
+        hosts[1]["pid"] = pids[1]
         for host in hosts:
             host["rate_bps"] = rate_bps
         daemon = _daemon(folder, {"hosts": hosts, "run_dir": str(folder), "memory_bytes": 32 << 20, **config})
         if peers and link:
             forwarder = Forwarder(peers, link)
             forwarder.start()
-        made = Lab(folder, daemon, spaces, peers)
+        made = Lab(folder, daemon, pids, peers)
         yield made
     finally:
         if made:
@@ -266,11 +273,9 @@ def lab(folder: Path, link: Link | None = None, rate_bps: int = 0, **config: Any
             daemon.stdout.close()
         if forwarder:
             forwarder.stop()
-        if resident:
-            resident.kill()
-            resident.wait()
-        for space in spaces:
-            subprocess.run(["ip", "netns", "del", space], capture_output=True)
+        for holder in holders:
+            holder.kill()
+            holder.wait()
 
 
 def eventually(condition: Any, seconds: float = 3.0) -> bool:

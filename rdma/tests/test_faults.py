@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebpf.tests import packets as p
-from rdma.tests.lab import Lab, Link, Pair, eventually, ip, lab
+from rdma.tests.lab import Lab, Link, Pair, eventually, ip_in, lab
 
 # Only first packets are answered: a NAK of a later one would acknowledge what nobody has received.
 FIRST_PACKETS = (p.WRITE_FIRST, p.WRITE_ONLY)
@@ -74,9 +74,9 @@ def test_an_interface_that_goes_down_for_a_moment(folder: Path, end: int) -> Non
             return pair.qps[0].stats()["packets"] > 300
 
         assert eventually(some_way)
-        ip("-n", made.namespaces[end], "link", "set", "v0", "down")
+        ip_in(made.namespaces[end], "link", "set", "v0", "down")
         assert not pair.cqs[0].wait(0.12)
-        ip("-n", made.namespaces[end], "link", "set", "v0", "up")
+        ip_in(made.namespaces[end], "link", "set", "v0", "up")
         assert [c.status for c in pair.cqs[0].wait(10)] == ["SUCCESS"]
         assert pair.regions[0].buf == pair.regions[1].buf
         assert pair.devices[1].counters()["REQUEST_PLACED"] == 1954
